@@ -1,0 +1,88 @@
+"""The words every stage speaks: a Finding says what was seen where and why it matters; its Fix repairs it."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+from typing import Any
+
+
+class Severity(enum.Enum):
+    """How much a finding matters, worst first."""
+
+    ERROR = "error"  # will fail on an NPU
+    WARNING = "warning"  # may differ or be slow
+    ADVICE = "advice"  # can be better
+    INFO = "info"  # worth knowing; nothing to do
+
+    @property
+    def rank(self) -> int:
+        """0 for the worst; larger is milder."""
+        return list(Severity).index(self)
+
+
+class Applicability(enum.Enum):
+    """How far a fix may be trusted (ruff's three levels)."""
+
+    SAFE = "safe"  # same behaviour, only the device changes
+    UNSAFE = "unsafe"  # probably what you want; read it
+    MANUAL = "manual"  # shown, never applied
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Edit:
+    """Replace ``text[start:end]`` (offsets in characters of the decoded file) by ``new``."""
+
+    start: int
+    end: int
+    new: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """Edits that repair one finding; all are applied, or none."""
+
+    edits: tuple[Edit, ...]
+    applicability: Applicability
+    title: str = ""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Location:
+    """A range in a file. Lines count from 1, columns from 1 in characters; ``cell`` is a notebook cell from 0."""
+
+    path: str  # relative to the analysed root, with forward slashes
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+    cell: int | None = None
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}:{self.column}"
+
+
+@dataclass(frozen=True, slots=True)
+class Basis:
+    """The fact a finding rests on: where it comes from, for which version, and how sure it is."""
+
+    source: str  # such as "torch_npu 2.13.0 namespace"
+    certainty: str  # "measured", "documented" or "inferred"
+    version: str = ""
+
+    def __str__(self) -> str:
+        return ", ".join(part for part in (self.source, self.version, self.certainty) if part)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One observation about a port, with the evidence, the fact behind it, and a repair if there is one."""
+
+    code: str  # such as "NP204"
+    name: str  # the rule's kebab-case name, which states the bad pattern
+    severity: Severity
+    location: Location
+    message: str  # one sentence
+    evidence: dict[str, Any] = field(default_factory=dict, hash=False)
+    basis: Basis | None = None
+    fix: Fix | None = None
