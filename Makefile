@@ -1,0 +1,70 @@
+# Everything a contributor needs, each from a clean clone: `make help` lists it.
+# The virtual environment is .venv; it is rebuilt when pyproject.toml changes.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-builtin-rules
+
+# The first Python that torch 2.13 has wheels for. Say PYTHON=… to choose another.
+PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python3.10; do \
+	$$python -c 'import sys; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null && echo $$python && break; done)
+# Handed to every `pip install`, for example PIP_ARGS="--extra-index-url …" for PyTorch's CPU wheel index.
+PIP_ARGS ?=
+# Handed to pytest, for example PYTEST_ARGS="-k resolver".
+PYTEST_ARGS ?=
+
+BIN := .venv/bin
+READY := .venv/.ready
+DOCS_READY := .venv/.docs-ready
+CXX_FOUND := $(shell command -v c++ || command -v g++ || command -v clang++)
+
+.PHONY: help demo test test-fast lint format bench docs clean
+
+help: ## list these targets
+	@grep -hE '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## (.*)/\1|\2/' | while IFS='|' read -r name text; do printf '  make %-10s %s\n' "$$name" "$$text"; done
+
+demo: $(READY) ## port examples/gpt, train it on the CPU and on the simulated NPU, compare the losses
+	@$(BIN)/python tools/demo.py
+
+test: lint ## lint, types, import contracts, and every test (what CI runs)
+	OMP_NUM_THREADS=$${OMP_NUM_THREADS:-1} $(BIN)/python -m pytest $(PYTEST_ARGS)
+
+test-fast: $(READY) ## the tests that need neither torch nor a C++ compiler
+	$(BIN)/python -m pytest -m "not sim" $(PYTEST_ARGS)
+
+lint: $(READY) ## ruff, mypy --strict, import contracts
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(READY) ## apply ruff's formatting and safe fixes
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+bench: $(READY) ## every claim about speed, as a ratio against a peer or a floor of the same run
+	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python "$$script"; done
+
+docs: $(DOCS_READY) ## the documentation, into site/
+	$(BIN)/mkdocs build --strict --quiet
+	@echo "open site/index.html"
+
+clean: ## remove the virtual environment and all that was built
+	rm -rf .venv build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find src tests tools examples benchmarks -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+
+$(READY): pyproject.toml
+	@test -n "$(PYTHON)" || { echo "npuport: no Python 3.10 to 3.13 found. Install one, or say which: make PYTHON=/path/to/python3" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "npuport: $(PYTHON) has no venv module. On Debian and Ubuntu: apt-get install python3-venv" >&2; exit 1; }
+	@test -n "$(CXX_FOUND)" || { echo "npuport: no C++ compiler, which the simulated NPU needs once. On Debian and Ubuntu: apt-get install g++" >&2; exit 1; }
+	@echo "Setting up .venv with $$($(PYTHON) --version), torch and torch_npu"
+	@$(PYTHON) -m venv --clear .venv
+	@$(BIN)/python -m pip install --quiet $(PIP_ARGS) --upgrade "pip>=25.1"
+	@$(BIN)/python -m pip install --quiet $(PIP_ARGS) torch==2.13.0 torch-npu==2.13.0
+	@$(BIN)/python -m pip install --quiet $(PIP_ARGS) --group dev --editable ".[sim]"
+	@touch $@
+
+$(DOCS_READY): $(READY)
+	@$(BIN)/python -m pip install --quiet $(PIP_ARGS) --group docs
+	@touch $@
