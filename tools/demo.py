@@ -1,0 +1,141 @@
+"""The whole way in one go: analyse examples/gpt, convert it, train both versions, and compare their losses.
+
+    python tools/demo.py [--steps N] [--out DIR]
+
+The original trains on the CPU, the converted copy on the simulated NPU.
+Ends with 1 if the losses differ by more than 1e-5.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+SOURCE = ROOT / "examples" / "gpt"
+BUILD = ROOT / "build" / "demo"
+TOLERANCE = 1e-5  # relative; both runs compute in float32 with the same kernels
+TO_ASCII = str.maketrans("│┃─━┌┐└┘├┤┬┴┼", "||--+++++++++")
+
+
+def shown(path: Path) -> str:
+    """The path as one would type it in the repository's root."""
+    return str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else str(path)
+
+
+def title(text: str) -> None:
+    print(f"\n== {text}", flush=True)
+
+
+def command(*argv: str, cwd: Path = ROOT, env: dict[str, str] | None = None, accept: tuple[int, ...] = (0,)) -> float:
+    """Shows and runs one command; returns its wall time in seconds. Any other exit code ends the demonstration."""
+    print(f"$ {' '.join(argv)}", flush=True)
+    # This interpreter's programs come first, also for what the command itself starts.
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+    program = shutil.which(argv[0], path=path)
+    if program is None:
+        raise SystemExit(f"demo: {argv[0]} is not installed next to {sys.executable}; run `make demo`")
+    started = time.monotonic()
+    child_env = os.environ | {"PATH": path} | (env or {})
+    code = subprocess.run([program, *argv[1:]], cwd=cwd, env=child_env, check=False).returncode
+    if code not in accept:
+        raise SystemExit(f"demo: `{' '.join(argv)}` ended with exit code {code}")
+    return time.monotonic() - started
+
+
+def losses(log: Path) -> list[float]:
+    """The loss of every step, from a JSON-lines file with ``step`` and ``loss``."""
+    return [float(json.loads(line)["loss"]) for line in log.read_text(encoding="utf-8").splitlines()]
+
+
+def largest_relative_difference(expected: list[float], actual: list[float]) -> float:
+    """max |a - e| / |e| over the steps. Raises ValueError if the runs differ in length or have no steps."""
+    if not expected or len(expected) != len(actual):
+        raise ValueError(f"{len(expected)} steps against {len(actual)}: the runs cannot be compared")
+    differences = [abs(a - e) / abs(e) for e, a in zip(expected, actual, strict=True)]
+    return math.nan if any(map(math.isnan, differences)) else max(differences)
+
+
+def curves(runs: dict[str, list[float]], *, width: int, colour: bool, unicode: bool) -> str:
+    """The runs' losses as terminal plots: next to each other, or one above the other where the terminal is narrow."""
+    import plotext
+
+    beside = width >= 40 * len(runs)
+    rows, columns = (1, len(runs)) if beside else (len(runs), 1)
+    plotext.terminal.limit(False, False)  # the size is ours to choose, also in a pipe
+    figure = plotext.figure
+    figure.clear()
+    figure.subplots(rows, columns)
+    figure.plot_size(width, 15 * rows)
+    low, high = min(map(min, runs.values())), max(map(max, runs.values()))
+    for place, (name, values) in enumerate(runs.items(), start=1):
+        panel = figure.subplot(1, place) if beside else figure.subplot(place, 1)
+        marker = "braille" if unicode else "*"
+        panel.draw(panel.signal(list(range(len(values))), values, marker=marker).lines())
+        panel.title(name)
+        panel.ruler("y").lim(low, high)
+    text = str(figure.build().string(colorless=not colour))
+    return text if unicode else text.translate(TO_ASCII).encode("ascii", "replace").decode()
+
+
+def show(runs: dict[str, list[float]]) -> None:
+    terminal = sys.stdout.isatty()
+    print(
+        curves(
+            runs,
+            width=min(shutil.get_terminal_size((100, 24)).columns, 120),
+            colour=terminal and "NO_COLOR" not in os.environ,
+            unicode="utf" in (sys.stdout.encoding or "").lower(),
+        )
+    )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--steps", type=int, default=40, help="training steps of each run (default: 40)")
+    parser.add_argument("--out", type=Path, default=BUILD, help="where its results go (default: build/demo)")
+    options = parser.parse_args()
+    steps, out = str(options.steps), options.out.resolve()
+
+    out.mkdir(parents=True, exist_ok=True)
+    converted = out / "gpt-npu"
+    shutil.rmtree(converted, ignore_errors=True)
+    log_cpu, log_npu = out / "cpu.jsonl", out / "npu.jsonl"
+
+    title("What stands in the way")
+    command("npuport", "analyze", shown(SOURCE), accept=(0, 1))
+
+    title("The conversion")
+    command("npuport", "convert", shown(SOURCE), "--diff", accept=(0, 1))
+    command("npuport", "convert", shown(SOURCE), "-o", shown(converted))
+
+    title("The original, on the CPU")
+    # torch_npu is installed for the other run; without CANN it must not load by itself here.
+    without_npu = {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
+    train = ("train.py", "--steps", steps)
+    seconds_cpu = command("python", *train, "--device", "cpu", "--log", str(log_cpu), cwd=SOURCE, env=without_npu)
+
+    title("The converted copy, on the simulated NPU")
+    seconds_npu = command("npuport", "run", "--sim", "--", "python", *train, "--log", str(log_npu), cwd=converted)
+
+    title("The same losses?")
+    cpu, npu = losses(log_cpu), losses(log_npu)
+    show({f"original, CPU ({seconds_cpu:.0f} s)": cpu, f"converted, simulated NPU ({seconds_npu:.0f} s)": npu})
+    difference = largest_relative_difference(cpu, npu)
+    same = difference <= TOLERANCE
+    print(
+        f"\nLargest relative difference over {len(cpu)} steps: {difference:.1e} "
+        f"({'within' if same else 'ABOVE'} {TOLERANCE:.0e}); last loss {cpu[-1]:.6f} and {npu[-1]:.6f}."
+    )
+    return 0 if same else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
