@@ -1,0 +1,8 @@
+"""Stage 1: what a source tree needs before it trains on an NPU."""
+
+from __future__ import annotations
+
+from npuport.analysis.effort import Effort, effort
+from npuport.analysis.run import Analysis, analyze, select
+
+__all__ = ["Analysis", "Effort", "analyze", "effort", "select"]

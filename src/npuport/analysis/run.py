@@ -1,0 +1,72 @@
+"""Running every rule over every file of a tree."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from npuport.errors import UserError
+from npuport.findings import Finding
+from npuport.rules.engine import all_rules, check_file
+from npuport.rules.settings import Settings
+from npuport.source.files import FileKind, Skipped, SourceFile, Tree
+from npuport.source.parallel import Failure, Progress, map_files
+from npuport.source.project import Project
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """What was found in a tree, in the order of files and of positions within them."""
+
+    findings: tuple[Finding, ...]
+    skipped: tuple[Skipped, ...]
+    failures: tuple[Failure, ...]
+    files: dict[FileKind, int]
+    settings: Settings
+    seconds: float
+
+    @property
+    def complete(self) -> bool:
+        """Whether every file that should have been read was read, and no rule failed."""
+        return not self.failures and not any(skipped.unreadable for skipped in self.skipped)
+
+
+def analyze(tree: Tree, settings: Settings, jobs: int | None = None, progress: Progress | None = None) -> Analysis:
+    """Check every file of ``tree`` with every rule; ``jobs`` processes at most, one per processor by default."""
+    start = time.perf_counter()
+    results = map_files(_check, tree.files, (Project(tree.files), settings), jobs, progress)
+    return Analysis(
+        findings=tuple(finding for result in results if not isinstance(result, Failure) for finding in result),
+        skipped=tree.skipped,
+        failures=tuple(result for result in results if isinstance(result, Failure)),
+        files=dict(Counter(file.kind for file in tree.files)),
+        settings=settings,
+        seconds=time.perf_counter() - start,
+    )
+
+
+def _check(source: SourceFile, context: tuple[Project, Settings]) -> list[Finding]:
+    return check_file(source, *context)
+
+
+def select(findings: Iterable[Finding], chosen: Sequence[str], ignored: Sequence[str]) -> tuple[Finding, ...]:
+    """The findings whose code or name is chosen (all when nothing is) and not ignored; "NP2" means every NP2xx.
+
+    Raises:
+        UserError: for a word that no rule answers to.
+    """
+    for word in (*chosen, *ignored):
+        if not any(_matches(rule.code, rule.name, word) for rule in all_rules()):
+            raise UserError("no rule is called {word}. `npuport explain` lists them.", word=word)
+    return tuple(
+        finding
+        for finding in findings
+        if (not chosen or any(_matches(finding.code, finding.name, word) for word in chosen))
+        and not any(_matches(finding.code, finding.name, word) for word in ignored)
+    )
+
+
+def _matches(code: str, name: str, word: str) -> bool:
+    return code.startswith(word.upper()) or name == word
