@@ -187,7 +187,9 @@ class _Walk:
             with (self.base / path).open("rb") as stream:
                 head = stream.read(_HEAD)
                 if size > SIZE_LIMIT and b"\0" not in head:
-                    reason = f"{size / 1e6:.1f} MB, over the limit of {SIZE_LIMIT / 1e6:.0f} MB for source; copied unread"
+                    reason = (
+                        f"{size / 1e6:.1f} MB, over the limit of {SIZE_LIMIT / 1e6:.0f} MB for source; copied unread"
+                    )
                     self.skipped.append(Skipped(path, reason, unreadable=False))
                     return
                 if b"\0" in head:
@@ -241,7 +243,9 @@ def decode(path: str, data: bytes, kind: FileKind) -> SourceFile:
             text = body.decode(encoding)
         except UnicodeDecodeError as error:
             line = body.count(b"\n", 0, error.start) + 1
-            raise UndecodableError(f"line {line} is not {encoding}; declare the encoding or save the file as UTF-8") from None
+            raise UndecodableError(
+                f"line {line} is not {encoding}; declare the encoding or save the file as UTF-8"
+            ) from None
     else:
         try:
             encoding, text = "utf-8", body.decode("utf-8")

@@ -47,7 +47,9 @@ class Job(Generic[Context, Result]):
 
 def failure(path: str, error: Exception) -> Failure:
     """The entry for a crash, with the code of the rule that was at work."""
-    return Failure(path, _rule_at_work(error), f"{type(error).__name__}: {error}", "".join(traceback.format_exception(error)))
+    return Failure(
+        path, _rule_at_work(error), f"{type(error).__name__}: {error}", "".join(traceback.format_exception(error))
+    )
 
 
 def _rule_at_work(error: BaseException) -> str:

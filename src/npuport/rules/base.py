@@ -1,0 +1,165 @@
+"""What a rule is, and what it may ask."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import ClassVar
+
+from npuport.findings import Applicability, Basis, Edit, Finding, Fix, Location, Severity
+from npuport.rules.settings import Settings
+from npuport.source.module import Module, scope_of
+from npuport.source.project import Project
+from npuport.source.resolver import Definition, Resolver
+from npuport.source.scopes import Scope
+
+# A file that names an NPU in its code already chooses between devices; its CUDA branch is meant for CUDA.
+_NAMES_NPU = re.compile(r"(?i)(?<![a-z])(?:torch_)?npu(?![a-z])")
+
+
+class Rule:
+    """One kind of CUDA code that matters on Ascend. Rules keep no state, read no files and print nothing.
+
+    A rule is shown every node of the types in ``nodes`` that stands in a statement with a match of one of its
+    ``markers`` (regular expressions; the statement's whole extent counts).
+    """
+
+    code: ClassVar[str]
+    name: ClassVar[str]  # kebab-case, states the bad pattern
+    severity: ClassVar[Severity]
+    markers: ClassVar[tuple[str, ...]] = ("cuda",)
+    nodes: ClassVar[tuple[type[ast.AST], ...]]
+
+    def check(self, node: ast.AST, context: Context) -> Iterator[Finding]:
+        """Findings at ``node``."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Context:
+    """One module as rules see it."""
+
+    module: Module
+    project: Project
+    settings: Settings
+
+    @property
+    def resolver(self) -> Resolver:
+        return self.project.resolver
+
+    def scope(self, node: ast.AST) -> Scope:
+        return scope_of(node, self.module.scope)
+
+    def name_of(self, node: ast.expr) -> str | None:
+        """The dotted name outside the project that ``node`` stands for, such as "torch.cuda.synchronize"."""
+        return self.resolver.name(node, self.scope(node))
+
+    def definition_of(self, node: ast.expr) -> Definition | None:
+        """The project's own class or function that ``node`` names."""
+        return self.resolver.definition(node, self.scope(node))
+
+    def constants_of(self, node: ast.expr) -> frozenset[object] | None:
+        """Every constant ``node`` can be; None when unknown. Unknown parts of strings are resolver.HOLE."""
+        return self.resolver.constants(node, self.scope(node))
+
+    @cached_property
+    def has_npu_branches(self) -> bool:
+        """Whether the code already tells NPUs from other devices."""
+        return _NAMES_NPU.search(self.module.text) is not None
+
+    # -- making findings -------------------------------------------------------------------------------------------
+
+    def finding(
+        self,
+        rule: Rule,
+        at: ast.AST | tuple[int, int],
+        message: str,
+        *,
+        fix: Fix | None = None,
+        basis: Basis | None = None,
+        severity: Severity | None = None,
+        **evidence: object,
+    ) -> Finding:
+        """A finding of ``rule`` at a node or at a pair of character offsets."""
+        start, end = at if isinstance(at, tuple) else self.module.lines.span(at)
+        line, column = self.module.lines.position(start)
+        end_line, end_column = self.module.lines.position(end)
+        return Finding(
+            code=rule.code,
+            name=rule.name,
+            severity=severity or rule.severity,
+            location=Location(self.module.path, line, column, end_line, end_column),
+            message=message,
+            evidence={key: value for key, value in evidence.items() if value is not None},
+            basis=basis,
+            fix=fix,
+        )
+
+    def replace_node(
+        self, node: ast.AST, new: str, applicability: Applicability = Applicability.SAFE, title: str = ""
+    ) -> Fix:
+        """A fix that replaces the text of ``node``."""
+        start, end = self.module.lines.span(node)
+        return self.fix([Edit(start, end, new)], applicability, title)
+
+    def replace_word(
+        self, node: ast.AST, old: str, new: str, applicability: Applicability = Applicability.SAFE, title: str = ""
+    ) -> Fix | None:
+        """A fix that replaces the only ``old`` (a whole word) inside ``node``; None where it is not there just once."""
+        start, end = self.module.lines.span(node)
+        found = list(re.finditer(rf"(?<!\w){re.escape(old)}(?!\w)", self.module.text[start:end]))
+        if len(found) != 1:
+            return None
+        edit = Edit(start + found[0].start(), start + found[0].end(), new)
+        return self.fix([edit], applicability, title)
+
+    def fix(
+        self,
+        edits: Iterable[Edit],
+        applicability: Applicability = Applicability.SAFE,
+        title: str = "",
+        needs: str | None = None,
+    ) -> Fix:
+        """A fix of ``edits``; ``needs`` names a module whose import comes with it when the file lacks one."""
+        together = list(edits)
+        if needs is not None and not self._imports(needs):
+            together.append(self._import_edit(needs))
+        return Fix(tuple(sorted(together)), applicability, title)
+
+    def _imports(self, module: str) -> bool:
+        return any(binding.target == module for binding in self.module.scope.bindings.get(module.partition(".")[0], []))
+
+    def _import_edit(self, module: str) -> Edit:
+        """``import module`` after the last plain import at the head of the module, or before its first statement."""
+        body = self.module.tree.body
+        head = 0
+        if body and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant):
+            head = 1
+        last: ast.stmt | None = body[0] if head else None
+        for statement in body[head:]:
+            if not isinstance(statement, ast.Import | ast.ImportFrom):
+                break
+            last = statement
+        if last is None:
+            return Edit(0, 0, f"import {module}; " if self.settings.keep_lines else f"import {module}{self.newline}")
+        end = self.module.lines.span(last)[1]
+        if self.settings.keep_lines:
+            return Edit(end, end, f"; import {module}")
+        index = self.module.lines
+        line = index.position(end)[0]
+        if line < len(index.starts):
+            return Edit(index.starts[line], index.starts[line], f"import {module}{self.newline}")
+        return Edit(len(self.module.text), len(self.module.text), f"{self.newline}import {module}")
+
+    @cached_property
+    def newline(self) -> str:
+        """The line ending that the file uses."""
+        return "\r\n" if "\r\n" in self.module.text else "\n"
+
+
+def with_applicability(fix: Fix | None, applicability: Applicability) -> Fix | None:
+    """``fix`` demoted to ``applicability``."""
+    return replace(fix, applicability=applicability) if fix is not None else None

@@ -1,0 +1,117 @@
+"""What no other rule explains: CUDA words in comments, texts, names of the project's own, and files other than Python.
+
+Nothing stays silent: after the rules have spoken, each CUDA word left over becomes a finding here that says what it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from npuport.findings import Finding, Location, Severity
+from npuport.rules.base import Context
+from npuport.source.files import FileKind, SourceFile
+from npuport.source.text import LineIndex
+
+# Words of the CUDA world in any spelling: inside identifiers, strings, comments.
+WORDS = re.compile(
+    r"(?i)cuda|nccl|cudnn|cublas|cufft|cusparse|curand|nvidia|nvtx|nvcc|nvml|cupy|nvrtc|nvlink|nvshmem"
+    r"|\btensorrt\b|\bptxas\b"
+)
+_STRING_OR_COMMENT = re.compile(
+    r"(?P<comment>\#[^\r\n]*)"
+    r"|(?P<string>(?i:\b[rbfu]{1,2})?(?:\"\"\"(?:[^\\]|\\.)*?\"\"\"|'''(?:[^\\]|\\.)*?'''"
+    r"|\"(?:[^\"\\\r\n]|\\.)*\"|'(?:[^'\\\r\n]|\\.)*'))",
+    re.DOTALL,
+)
+
+
+def mentions_in_python(context: Context, findings: Iterable[Finding]) -> list[Finding]:
+    """One finding a line for each kind of CUDA word that ``findings`` leave unexplained."""
+    text = context.module.text
+    words = list(WORDS.finditer(text))
+    if not words:
+        return []
+    index = context.module.lines
+    covered = _Covered(findings)
+    spans = [(match.start(), match.end(), match.lastgroup) for match in _STRING_OR_COMMENT.finditer(text)]
+    made: dict[tuple[int, str], Finding] = {}
+    cursor = 0
+    for word in words:
+        line, column = index.position(word.start())
+        if covered.has(line, column):
+            continue
+        while cursor < len(spans) and spans[cursor][1] <= word.start():
+            cursor += 1
+        inside = spans[cursor][2] if cursor < len(spans) and spans[cursor][0] <= word.start() else None
+        kind = inside or "name"
+        made.setdefault((line, kind), _mention(context.module.path, line, column, _whole(text, word), kind))
+    return list(made.values())
+
+
+def _whole(text: str, word: re.Match[str]) -> str:
+    """The identifier around a match."""
+    start, end = word.start(), word.end()
+    while start > 0 and (text[start - 1].isalnum() or text[start - 1] in "_."):
+        start -= 1
+    while end < len(text) and (text[end].isalnum() or text[end] in "_."):
+        end += 1
+    return text[start:end].strip(".")
+
+
+def _mention(path: str, line: int, column: int, word: str, kind: str) -> Finding:
+    messages = {
+        "comment": "a comment speaks of CUDA; it runs nothing",
+        "string": "a text speaks of CUDA; nothing here uses it as a device or a name",
+        "name": f"{word} is a name that no rule knows: if it is the project's own, it may keep its name",
+    }
+    code, name = ("NP902", "cuda-in-own-name") if kind == "name" else ("NP901", "cuda-in-text")
+    return Finding(
+        code=code,
+        name=name,
+        severity=Severity.INFO,
+        location=Location(path, line, column, line, column + len(word)),
+        message=messages[kind],
+        evidence={"word": word},
+    )
+
+
+class _Covered:
+    """The places that findings explain: their ranges, and whole lines for identical words beside them."""
+
+    def __init__(self, findings: Iterable[Finding]) -> None:
+        self.ranges: list[Location] = [finding.location for finding in findings]
+        self.lines: dict[int, list[Location]] = {}
+        for place in self.ranges:
+            for line in range(place.line, place.end_line + 1):
+                self.lines.setdefault(line, []).append(place)
+
+    def has(self, line: int, column: int) -> bool:
+        for place in self.lines.get(line, ()):
+            after = (line, column) >= (place.line, place.column)
+            before = (line, column) < (place.end_line, place.end_column)
+            if after and before:
+                return True
+        return False
+
+
+def mentions_in_other_file(source: SourceFile) -> Iterator[Finding]:
+    """One finding for each line of a file other than Python that holds a CUDA word."""
+    seen: set[int] = set()
+    index: LineIndex | None = None
+    for word in WORDS.finditer(source.text):
+        index = index or LineIndex(source.text)
+        line, column = index.position(word.start())
+        if line in seen:
+            continue
+        seen.add(line)
+        prose = source.kind in (FileKind.TEXT,)
+        whole = _whole(source.text, word)
+        yield Finding(
+            code="NP903",
+            name="cuda-outside-python",
+            severity=Severity.INFO if prose else Severity.WARNING,
+            location=Location(source.path, line, column, line, column + len(whole)),
+            message=f"{whole}: npuport does not change files of this kind yet; read this line",
+            evidence={"word": whole, "kind": source.kind.value},
+        )

@@ -1,0 +1,23 @@
+"""All rules, by family. A new family is one module and one line here."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from npuport.rules import devices
+from npuport.rules.base import Rule
+
+_FAMILIES = (devices,)
+
+
+@cache
+def all_rules() -> tuple[type[Rule], ...]:
+    """Every rule class, by code.
+
+    Raises:
+        ValueError: when two rules share a code or a name.
+    """
+    rules = sorted((rule for family in _FAMILIES for rule in family.RULES), key=lambda rule: rule.code)
+    if len({rule.code for rule in rules}) != len(rules) or len({rule.name for rule in rules}) != len(rules):
+        raise ValueError("two rules share a code or a name")
+    return tuple(rules)

@@ -1,0 +1,37 @@
+"""What a port aims at; every rule sees it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from packaging.version import InvalidVersion, Version
+
+TARGETS = ("npu", "import")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The target of a conversion.
+
+    ``target`` "npu" writes explicit torch.npu code; "import" adds one import at each entry point, which converts the
+    code in memory when it runs. ``keep_lines`` forbids edits that change the number of lines.
+
+    Raises:
+        ValueError: for an unknown target or a version that is none.
+    """
+
+    target: str = "npu"
+    torch_version: str = "2.13.0"
+    chip: str = "Ascend910B3"
+    keep_lines: bool = False
+
+    def __post_init__(self) -> None:
+        if self.target not in TARGETS:
+            raise ValueError(f"unknown target {self.target!r}; choose from {', '.join(TARGETS)}")
+        try:
+            Version(self.torch_version)
+        except InvalidVersion:
+            raise ValueError(f"{self.torch_version!r} is not a version of torch, such as 2.13.0") from None
+
+    def torch_at_least(self, version: str) -> bool:
+        return Version(self.torch_version) >= Version(version)

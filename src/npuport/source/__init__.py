@@ -1,0 +1,1 @@
+"""Reading a tree: files and their encodings, Python modules, scopes, names and constants."""

@@ -1,0 +1,149 @@
+"""One parsed Python module: its tree, positions, and the statements that can matter to a rule.
+
+Walking every node of every file costs several times what parsing costs. A rule only looks at statements that contain
+one of its marker words, so only those get parent and scope links; the rest of the tree is never touched.
+"""
+
+from __future__ import annotations
+
+import ast
+import bisect
+import re
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+
+from npuport.source.scopes import ComprehensionNode, Scope, ScopeNode
+from npuport.source.text import LineIndex
+
+
+class Module:
+    """A Python file that parses.
+
+    Raises:
+        SyntaxError: when this Python cannot parse the text.
+        ValueError: when the text holds a null byte.
+    """
+
+    def __init__(self, path: str, text: str) -> None:
+        self.path = path
+        self.text = text
+        self.tree = ast.parse(text, path)
+        self.scope = Scope(self.tree, None, self)
+
+    @cached_property
+    def lines(self) -> LineIndex:
+        return LineIndex(self.text)
+
+    def segment(self, node: ast.AST) -> str:
+        """The text of a node."""
+        start, end = self.lines.span(node)
+        return self.text[start:end]
+
+    def nodes(self, marker: re.Pattern[str]) -> list[ast.AST]:
+        """Every node, in source order, of the statements with a match of ``marker``, linked to parent and scope."""
+        hits = sorted({self.lines.position(match.start())[0] for match in marker.finditer(self.text)})
+        return _Walk(self, hits).found if hits else []
+
+    def uses(self, name: str) -> list[ast.Name]:
+        """Every linked node that reads the variable ``name``, in any scope."""
+        return [
+            node
+            for node in self.nodes(re.compile(rf"(?<!\w){re.escape(name)}(?!\w)"))
+            if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)
+        ]
+
+
+def parent(node: ast.AST) -> ast.AST | None:
+    """The node around a linked node; None for a statement at module level."""
+    return getattr(node, "npuport_parent", None)
+
+
+def scope_of(node: ast.AST, otherwise: Scope) -> Scope:
+    """The scope a linked node is evaluated in; ``otherwise`` for a node not linked."""
+    return getattr(node, "npuport_scope", otherwise)
+
+
+def ancestors(node: ast.AST) -> Iterator[ast.AST]:
+    """The nodes around a linked node, innermost first."""
+    current = parent(node)
+    while current is not None:
+        yield current
+        current = parent(current)
+
+
+class _Walk:
+    """Links and collects the nodes of statements on the hit lines (of all statements when ``hits`` is None)."""
+
+    def __init__(self, module: Module, hits: list[int] | None) -> None:
+        self.hits = hits
+        self.found: list[ast.AST] = []
+        self._statements(module.tree.body, None, module.scope)
+
+    def _statements(self, body: list[ast.stmt], around: ast.AST | None, scope: Scope) -> None:
+        for statement in body:
+            if self.hits is not None:
+                first, last = _extent(statement)
+                index = bisect.bisect_left(self.hits, first)
+                if index == len(self.hits) or self.hits[index] > last:
+                    continue
+            self._link(statement, around, scope)
+
+    def _link(self, node: ast.AST, around: ast.AST | None, scope: Scope) -> None:
+        self._mark(node, around, scope)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
+            self._children(node, _HEADER, scope)  # evaluated in the scope around
+            inner = inner_scope(node, scope)
+            if isinstance(node, ast.Lambda):
+                self._link(node.body, node, inner)
+            else:
+                self._statements(node.body, node, inner)
+        elif isinstance(node, ComprehensionNode):
+            self._comprehension(node, scope)
+        else:
+            self._children(node, node._fields, scope)
+
+    def _mark(self, node: ast.AST, around: ast.AST | None, scope: Scope) -> None:
+        node.npuport_parent = around  # type: ignore[attr-defined]
+        node.npuport_scope = scope  # type: ignore[attr-defined]
+        self.found.append(node)
+
+    def _children(self, node: ast.AST, names: Iterable[str], scope: Scope) -> None:
+        for name in names:
+            value = getattr(node, name, None)
+            if isinstance(value, list):
+                if value and isinstance(value[0], ast.stmt):
+                    self._statements(value, node, scope)
+                else:
+                    for item in value:
+                        if isinstance(item, ast.AST):
+                            self._link(item, node, scope)
+            elif isinstance(value, ast.AST) and not isinstance(value, _LEAVES):
+                self._link(value, node, scope)
+
+    def _comprehension(self, node: ComprehensionNode, scope: Scope) -> None:
+        inner = inner_scope(node, scope)
+        for index, generator in enumerate(node.generators):
+            self._mark(generator, node, inner)
+            # Python evaluates the first iterable outside the comprehension.
+            self._link(generator.iter, generator, scope if index == 0 else inner)
+            self._children(generator, ("target", "ifs"), inner)
+        self._children(node, ("elt", "key", "value"), inner)
+
+
+_HEADER = ("decorator_list", "type_params", "bases", "keywords", "args", "returns")
+_LEAVES = (ast.expr_context, ast.operator, ast.cmpop, ast.unaryop, ast.boolop)
+
+
+def inner_scope(node: ScopeNode, around: Scope) -> Scope:
+    """The scope that a definition or comprehension inside ``around`` opens."""
+    known: Scope | None = getattr(node, "npuport_inner", None)
+    if known is None:
+        known = Scope(node, around, around.module)
+        node.npuport_inner = known  # type: ignore[union-attr]
+    return known
+
+
+def _extent(statement: ast.stmt) -> tuple[int, int]:
+    decorators: list[ast.expr] = getattr(statement, "decorator_list", [])
+    first = min([statement.lineno, *(decorator.lineno for decorator in decorators)])
+    return first, statement.end_lineno or statement.lineno

@@ -1,0 +1,498 @@
+"""What a Python expression means: the name it stands for, and the constants it can take.
+
+Names are followed through imports, aliases, plain assignments, ``getattr`` with a known string, class attributes and
+the project's own modules. Where Python could give a name two meanings, the answer is "unknown": a wrong answer costs more.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from npuport.source.module import Module, inner_scope, scope_of
+from npuport.source.scopes import Binding, BindingKind, Scope
+
+if TYPE_CHECKING:
+    from npuport.source.project import Project
+
+_DEPTH = 24  # longer chains of aliases are taken as unknown; also ends cycles
+HOLE = "\ufffc"  # stands for a part of a string that is not known
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A class or function of the project itself."""
+
+    module: Module
+    node: ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+    scope: Scope  # the scope that holds the definition
+
+
+@dataclass(frozen=True, slots=True)
+class External:
+    """A dotted name outside the project, such as ``torch.cuda.synchronize``."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A literal value; strings may contain HOLE where a part is not known."""
+
+    value: object
+
+
+Meaning = Definition | External | Constant
+
+
+class Resolver:
+    """Answers questions about expressions of the modules of one project."""
+
+    def __init__(self, project: Project) -> None:
+        self.project = project
+
+    # -- names ---------------------------------------------------------------------------------------------------
+
+    def name(self, node: ast.expr, scope: Scope) -> str | None:
+        """The dotted name outside the project that ``node`` stands for, or None if it has none, or several."""
+        found = self._only(node, scope)
+        return found.name if isinstance(found, External) else None
+
+    def definition(self, node: ast.expr, scope: Scope) -> Definition | None:
+        """The class or function of the project that ``node`` names."""
+        found = self._only(node, scope)
+        return found if isinstance(found, Definition) else None
+
+    def instance_class(self, node: ast.expr, scope: Scope) -> Definition | External | None:
+        """The class whose instance ``node`` is: ``x = Class(...)``, ``Class(...)``, ``self``, a parameter ``x: Class``."""
+        for call in self._values(node, scope, _DEPTH):
+            if isinstance(call[0], ast.Call):
+                made = self._only(call[0].func, call[1])
+                if isinstance(made, External) or (isinstance(made, Definition) and isinstance(made.node, ast.ClassDef)):
+                    return made
+        if isinstance(node, ast.Name) and node.id in {"self", "cls"}:
+            around = scope_of(node, scope).enclosing_class()
+            if around is not None and around.parent is not None and isinstance(around.node, ast.ClassDef):
+                return Definition(around.module, around.node, around.parent)
+        annotated = self._annotated_class(node, scope)
+        return annotated if isinstance(annotated, Definition | External) else None
+
+    def constants(self, node: ast.expr, scope: Scope) -> frozenset[object] | None:
+        """Every constant ``node`` can be, or None when some of its values are not known.
+
+        A string with unknown parts contains HOLE in their place: ``f"cuda:{i}"`` is ``"cuda:\\ufffc"``.
+        """
+        found = self._constants(node, scope_of(node, scope), _DEPTH)
+        return frozenset(found) if found is not None else None
+
+    def _only(self, node: ast.expr, scope: Scope) -> Meaning | None:
+        meanings = self._meanings(node, scope_of(node, scope), _DEPTH)
+        if meanings is None:
+            return None
+        # `try: import x … except ImportError: x = None` still means x.
+        real = {found for found in meanings if not (isinstance(found, Constant) and found.value in (None, False))}
+        return next(iter(real)) if len(real) == 1 else None
+
+    def _meanings(self, node: ast.expr, scope: Scope, depth: int) -> set[Meaning] | None:
+        """Every meaning ``node`` can have; None when one of them is unknown."""
+        if depth <= 0:
+            return None
+        if isinstance(node, ast.Name):
+            return self._name_meanings(node.id, scope, depth)
+        if isinstance(node, ast.Attribute):
+            return self._attribute_meanings(node, scope, depth)
+        if isinstance(node, ast.Call):
+            return self._call_meanings(node, scope, depth)
+        if isinstance(node, ast.Constant):
+            return {Constant(node.value)}
+        if isinstance(node, ast.IfExp):
+            return self._union([node.body, node.orelse], scope, depth)
+        if isinstance(node, ast.NamedExpr):
+            return self._meanings(node.value, scope, depth - 1)
+        return None
+
+    def _union(self, nodes: list[ast.expr], scope: Scope, depth: int) -> set[Meaning] | None:
+        together: set[Meaning] = set()
+        for node in nodes:
+            found = self._meanings(node, scope, depth - 1)
+            if found is None:
+                return None
+            together |= found
+        return together
+
+    def _name_meanings(self, name: str, scope: Scope, depth: int) -> set[Meaning] | None:
+        bindings = scope.lookup(name)
+        if not bindings:
+            return self._unbound(name, scope, depth)
+        together: set[Meaning] = set()
+        for binding in bindings:
+            found = self._binding_meanings(binding, depth)
+            if found is None:
+                return None
+            together |= found
+        return together
+
+    def _unbound(self, name: str, scope: Scope, depth: int) -> set[Meaning] | None:
+        for origin in scope.root().star_imports:
+            found = self._imported(f"{origin}{'' if origin.endswith('.') else '.'}{name}", scope, depth)
+            if found and not any(isinstance(meaning, External) for meaning in found):
+                return found
+        return {External(f"builtins.{name}")} if hasattr(builtins, name) else None
+
+    def _binding_meanings(self, binding: Binding, depth: int) -> set[Meaning] | None:
+        if binding.kind is BindingKind.IMPORT:
+            return self._imported(binding.target, binding.scope, depth)
+        if binding.kind is BindingKind.VALUE and binding.value is not None:
+            return self._meanings(binding.value, scope_of(binding.value, binding.scope), depth - 1)
+        if binding.kind is BindingKind.DEFINITION:
+            assert isinstance(binding.node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+            return {Definition(binding.scope.module, binding.node, binding.scope)}
+        return None
+
+    def _imported(self, target: str, scope: Scope, depth: int) -> set[Meaning] | None:
+        """What an imported dotted name means: a name of the project's own modules, or an outside name."""
+        if depth <= 0:
+            return None
+        located = self.project.locate(target, scope.module.path)
+        if located is None:
+            return None if target.startswith(".") else {External(target)}
+        module, rest = located
+        if not rest:
+            return {External(f"<{module.path}>")}
+        return self._member(module, rest, depth - 1)
+
+    def _member(self, module: Module, dotted: str, depth: int) -> set[Meaning] | None:
+        """What ``dotted`` means inside a module of the project."""
+        first, _, rest = dotted.partition(".")
+        found = self._name_meanings(first, module.scope, depth)
+        for part in rest.split(".") if rest else ():
+            found = self._attributes(found, part, depth)
+        return found
+
+    def _attribute_meanings(self, node: ast.Attribute, scope: Scope, depth: int) -> set[Meaning] | None:
+        if isinstance(node.value, ast.Name) and node.value.id in {"self", "cls"}:
+            around = scope.enclosing_class()
+            if around is not None:
+                return self._class_attribute(around, node.attr, depth)
+        return self._attributes(self._meanings(node.value, scope, depth - 1), node.attr, depth)
+
+    def _attributes(self, meanings: set[Meaning] | None, name: str, depth: int) -> set[Meaning] | None:
+        if meanings is None:
+            return None
+        together: set[Meaning] = set()
+        for meaning in meanings:
+            found: set[Meaning] | None
+            if isinstance(meaning, External) and meaning.name.startswith("<"):
+                found = self._module_attribute(meaning.name[1:-1], name, depth - 1)
+            elif isinstance(meaning, External):
+                found = {External(f"{meaning.name}.{name}")}
+            elif isinstance(meaning, Definition) and isinstance(meaning.node, ast.ClassDef):
+                found = self._class_attribute(inner_scope(meaning.node, meaning.scope), name, depth - 1)
+            elif isinstance(meaning, Constant) and meaning.value is None:
+                continue
+            else:
+                found = None
+            if found is None:
+                return None
+            together |= found
+        return together or None
+
+    def _module_attribute(self, path: str, name: str, depth: int) -> set[Meaning] | None:
+        module = self.project.module(path)
+        if module is None:
+            return None
+        found = self._member(module, name, depth)
+        if found is None:
+            inner = self.project.submodule(module, name)
+            found = {External(f"<{inner.path}>")} if inner is not None else None
+        return found
+
+    def _class_attribute(self, around: Scope, name: str, depth: int) -> set[Meaning] | None:
+        together: set[Meaning] = set()
+        for value, scope in self._class_values(around, name):
+            found = self._meanings(value, scope, depth - 1) if value is not None else None
+            if found is None:
+                return None
+            together |= found
+        for binding in around.bindings.get(name, []):
+            if binding.kind is BindingKind.DEFINITION:
+                found = self._binding_meanings(binding, depth)
+                together |= found or set()
+        return together or None
+
+    def _class_values(self, around: Scope, name: str) -> Iterator[tuple[ast.expr | None, Scope]]:
+        """Every expression assigned to the class attribute, or to ``self.name`` in a method; None where not plain."""
+        for binding in around.bindings.get(name, []):
+            if binding.kind is BindingKind.VALUE:
+                yield binding.value, binding.scope
+            elif binding.kind is not BindingKind.DEFINITION:
+                yield None, around
+        assert isinstance(around.node, ast.ClassDef)
+        if f".{name}" not in around.module.text:
+            return
+        for method in around.node.body:
+            if isinstance(method, ast.FunctionDef | ast.AsyncFunctionDef):
+                yield from _assigned_on_self(method, name, inner_scope(method, around))
+
+    def _call_meanings(self, node: ast.Call, scope: Scope, depth: int) -> set[Meaning] | None:
+        function = self._meanings(node.func, scope, depth - 1)
+        if function is None or len(function) != 1:
+            return None
+        called = next(iter(function))
+        if not isinstance(called, External):
+            return None
+        if called.name == "builtins.getattr" and len(node.args) >= 2:
+            names = self._constants(node.args[1], scope, depth - 1)
+            if names is not None and len(names) == 1:
+                name = next(iter(names))
+                if isinstance(name, str) and name.isidentifier():
+                    return self._attributes(self._meanings(node.args[0], scope, depth - 1), name, depth)
+        if called.name in {"importlib.import_module", "builtins.__import__"} and node.args:
+            names = self._constants(node.args[0], scope, depth - 1)
+            if names is not None and len(names) == 1:
+                name = next(iter(names))
+                if isinstance(name, str) and not name.startswith("."):
+                    return self._imported(name, scope, depth - 1)
+        return None
+
+    # -- constants -----------------------------------------------------------------------------------------------
+
+    def _values(self, node: ast.expr, scope: Scope, depth: int) -> Iterator[tuple[ast.expr, Scope]]:
+        """The expressions a name was assigned from, one step; the node itself when it is no name."""
+        if isinstance(node, ast.Name):
+            for binding in scope_of(node, scope).lookup(node.id):
+                if binding.kind is BindingKind.VALUE and binding.value is not None:
+                    yield binding.value, binding.scope
+        elif depth > 0:
+            yield node, scope_of(node, scope)
+
+    def _constants(self, node: ast.expr, scope: Scope, depth: int) -> set[object] | None:
+        if depth <= 0:
+            return None
+        if isinstance(node, ast.Constant):
+            return {node.value}
+        if isinstance(node, ast.JoinedStr):
+            return self._joined(list(node.values), scope, depth)
+        if isinstance(node, ast.FormattedValue):
+            return _as_text(self._constants(node.value, scope, depth - 1)) or {HOLE}
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+            return self._added(node, scope, depth)
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
+            return _percent(self._constants(node.left, scope, depth - 1))
+        if isinstance(node, ast.IfExp):
+            return self._either([node.body, node.orelse], scope, depth)
+        if isinstance(node, ast.BoolOp):
+            return self._either(node.values, scope, depth)
+        if isinstance(node, ast.NamedExpr):
+            return self._constants(node.value, scope, depth - 1)
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+            inner = self._constants(node.operand, scope, depth - 1)
+            return {-value for value in inner if isinstance(value, int | float)} if inner else None
+        if isinstance(node, ast.Subscript):
+            return self._element(node, scope, depth)
+        if isinstance(node, ast.Call):
+            return self._called_constants(node, scope, depth)
+        if isinstance(node, ast.Name):
+            return self._name_constants(node.id, scope, depth)
+        if isinstance(node, ast.Attribute):
+            return self._attribute_constants(node, scope, depth)
+        return None
+
+    def _either(self, nodes: list[ast.expr], scope: Scope, depth: int) -> set[object] | None:
+        together: set[object] = set()
+        for node in nodes:
+            found = self._constants(node, scope, depth - 1)
+            if found is None:
+                return None
+            together |= found
+        return together
+
+    def _joined(self, parts: list[ast.expr], scope: Scope, depth: int) -> set[object] | None:
+        texts: set[str] = {""}
+        for part in parts:
+            options = _as_text(self._constants(part, scope, depth - 1)) or {HOLE}
+            texts = {text + str(option) for text in texts for option in options}
+            if len(texts) > 16:
+                return None
+        return set(texts)
+
+    def _added(self, node: ast.BinOp, scope: Scope, depth: int) -> set[object] | None:
+        left = self._constants(node.left, scope, depth - 1)
+        right = self._constants(node.right, scope, depth - 1)
+        if left is not None and all(isinstance(value, str) for value in left):
+            return {f"{a}{b}" for a in left for b in (_as_text(right) or {HOLE})}
+        if right is not None and all(isinstance(value, str) for value in right):
+            return {f"{HOLE}{value}" for value in right}
+        return None
+
+    def _element(self, node: ast.Subscript, scope: Scope, depth: int) -> set[object] | None:
+        """``{"device": "cuda"}["device"]`` through names."""
+        keys = self._constants(node.slice, scope, depth - 1)
+        if keys is None or len(keys) != 1:
+            return None
+        key = next(iter(keys))
+        sources = list(self._values(node.value, scope, depth))
+        if len(sources) != 1:
+            return None
+        container, inner = sources[0]
+        if isinstance(container, ast.Dict):
+            for name, value in zip(container.keys, container.values, strict=True):
+                if isinstance(name, ast.Constant) and name.value == key:
+                    return self._constants(value, inner, depth - 1)
+        if isinstance(container, ast.List | ast.Tuple) and isinstance(key, int):
+            known = -len(container.elts) <= key < len(container.elts)
+            return self._constants(container.elts[key], inner, depth - 1) if known else None
+        return None
+
+    def _called_constants(self, node: ast.Call, scope: Scope, depth: int) -> set[object] | None:
+        function = node.func
+        if isinstance(function, ast.Attribute) and function.attr == "format":
+            return _braces(self._constants(function.value, scope, depth - 1))
+        name = self.name(function, scope)
+        if name == "builtins.str" and len(node.args) == 1:
+            return _as_text(self._constants(node.args[0], scope, depth - 1)) or {HOLE}
+        if name in {"os.environ.get", "os.getenv"} and len(node.args) == 2:
+            default = self._constants(node.args[1], scope, depth - 1)
+            return {*default, HOLE} if default is not None else None
+        return None
+
+    def _name_constants(self, name: str, scope: Scope, depth: int) -> set[object] | None:
+        bindings = scope.lookup(name)
+        together: set[object] = set()
+        for binding in bindings:
+            found = self._binding_constants(binding, depth)
+            if found is None:
+                return None
+            together |= found
+        return together if bindings else None
+
+    def _binding_constants(self, binding: Binding, depth: int) -> set[object] | None:
+        if binding.kind is BindingKind.VALUE and binding.value is not None:
+            return self._constants(binding.value, scope_of(binding.value, binding.scope), depth - 1)
+        if binding.kind is BindingKind.IMPORT:
+            located = self.project.locate(binding.target, binding.scope.module.path)
+            if located is not None and located[1] and "." not in located[1]:
+                return self._name_constants(located[1], located[0].scope, depth - 1)
+        return None
+
+    def _attribute_constants(self, node: ast.Attribute, scope: Scope, depth: int) -> set[object] | None:
+        if isinstance(node.value, ast.Name):
+            if node.value.id in {"self", "cls"}:
+                around = scope.enclosing_class()
+                return self._class_constants(around, node.attr, depth) if around is not None else None
+            argument = self._argparse_default(node.value, node.attr, scope, depth)
+            if argument is not None:
+                return argument
+        made = self.instance_class(node.value, scope)
+        if isinstance(made, Definition) and isinstance(made.node, ast.ClassDef):
+            return self._class_constants(inner_scope(made.node, made.scope), node.attr, depth)
+        meanings = self._meanings(node.value, scope, depth - 1)
+        if meanings is not None and len(meanings) == 1:
+            owner = next(iter(meanings))
+            if isinstance(owner, External) and owner.name.startswith("<"):
+                module = self.project.module(owner.name[1:-1])
+                return self._name_constants(node.attr, module.scope, depth - 1) if module is not None else None
+            if isinstance(owner, Definition) and isinstance(owner.node, ast.ClassDef):
+                return self._class_constants(inner_scope(owner.node, owner.scope), node.attr, depth)
+        return None
+
+    def _class_constants(self, around: Scope, name: str, depth: int) -> set[object] | None:
+        together: set[object] = set()
+        seen = False
+        for value, scope in self._class_values(around, name):
+            found = self._constants(value, scope, depth - 1) if value is not None else None
+            if found is None:
+                return None
+            together |= found
+            seen = True
+        return together if seen else None
+
+    def _annotated_class(self, node: ast.expr, scope: Scope) -> Meaning | None:
+        """The class of a parameter ``config: Config``."""
+        if isinstance(node, ast.Name):
+            for binding in scope_of(node, scope).lookup(node.id):
+                annotation = getattr(binding.node, "annotation", None)
+                if binding.kind is BindingKind.PARAMETER and isinstance(annotation, ast.expr):
+                    return self._only(annotation, binding.scope)
+        return None
+
+    def _argparse_default(self, node: ast.Name, name: str, scope: Scope, depth: int) -> set[object] | None:
+        """The default of ``args.name`` after ``args = parser.parse_args()``; HOLE stands for what the user may give."""
+        parsed = any(
+            isinstance(value, ast.Call)
+            and isinstance(value.func, ast.Attribute)
+            and value.func.attr in {"parse_args", "parse_known_args"}
+            for value, _ in self._values(node, scope, depth)
+        )
+        if not parsed:
+            return None
+        module = scope.module
+        for call, where in self.project.add_argument_calls(module):
+            if _destination(call) == name:
+                for keyword in call.keywords:
+                    if keyword.arg == "default":
+                        found = self._constants(keyword.value, where, depth - 1)
+                        return {*found, HOLE} if found is not None else None
+        return None
+
+
+def _assigned_on_self(
+    method: ast.FunctionDef | ast.AsyncFunctionDef, name: str, scope: Scope
+) -> Iterator[tuple[ast.expr | None, Scope]]:
+    for node in ast.walk(method):
+        targets: list[ast.expr] = []
+        if isinstance(node, ast.Assign):
+            targets = node.targets
+        elif isinstance(node, ast.AnnAssign | ast.AugAssign):
+            targets = [node.target]
+        for target in targets:
+            if isinstance(target, ast.Attribute) and target.attr == name and _is_self(target.value):
+                plain = isinstance(node, ast.Assign | ast.AnnAssign)
+                yield (node.value if plain else None), scope  # type: ignore[attr-defined]
+
+
+def _is_self(node: ast.expr) -> bool:
+    return isinstance(node, ast.Name) and node.id in {"self", "cls"}
+
+
+def _destination(call: ast.Call) -> str | None:
+    """The attribute that argparse stores an ``add_argument`` call under."""
+    for keyword in call.keywords:
+        if keyword.arg == "dest" and isinstance(keyword.value, ast.Constant):
+            return str(keyword.value.value)
+    flags = [arg.value for arg in call.args if isinstance(arg, ast.Constant) and isinstance(arg.value, str)]
+    chosen = next((flag for flag in flags if flag.startswith("--")), flags[0] if flags else "")
+    return chosen.lstrip("-").replace("-", "_") or None
+
+
+def _as_text(values: set[object] | None) -> set[object] | None:
+    return {str(value) for value in values} if values is not None else None
+
+
+def _percent(values: set[object] | None) -> set[object] | None:
+    """The strings a ``%`` format gives, unknown parts as HOLE."""
+    if values is None or not all(isinstance(value, str) for value in values):
+        return None
+    parts = [str(value) for value in values]
+    for mark in ("%d", "%s", "%i", "%r"):
+        parts = [part.replace(mark, HOLE) for part in parts]
+    return set(parts)
+
+
+def _braces(values: set[object] | None) -> set[object] | None:
+    """The strings ``str.format`` gives, unknown parts as HOLE."""
+    if values is None or not all(isinstance(value, str) for value in values):
+        return None
+    import string
+
+    texts: set[object] = set()
+    for value in values:
+        try:
+            pieces = list(string.Formatter().parse(str(value)))
+        except ValueError:
+            return None
+        texts.add("".join(text + (HOLE if field is not None else "") for text, field, _, _ in pieces))
+    return texts

@@ -1,0 +1,254 @@
+"""Scopes of a Python module and what each binds. Bindings are collected when a scope is first asked, never before."""
+
+from __future__ import annotations
+
+import ast
+import enum
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from npuport.source.module import Module
+
+FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+ComprehensionNode = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
+ScopeNode = ast.Module | ast.ClassDef | FunctionNode | ComprehensionNode
+
+
+class BindingKind(enum.Enum):
+    """What gives a name its value."""
+
+    IMPORT = "import"
+    VALUE = "value"  # a plain assignment, whose expression is known
+    PARAMETER = "parameter"
+    DEFINITION = "definition"  # def or class
+    OPAQUE = "opaque"  # loop variable, with-target, unpacking, augmented assignment, match capture, …
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """One place that binds a name in ``scope``."""
+
+    kind: BindingKind
+    node: ast.AST  # the statement, argument or definition
+    scope: Scope
+    target: str = ""  # the dotted name an import binds; relative imports keep their leading dots
+    value: ast.expr | None = None
+
+
+class Scope:
+    """A module, class, function, lambda or comprehension."""
+
+    __slots__ = ("__dict__", "module", "node", "parent")
+
+    def __init__(self, node: ScopeNode, parent: Scope | None, module: Module) -> None:
+        self.node = node
+        self.parent = parent
+        self.module = module
+
+    @property
+    def is_class(self) -> bool:
+        return isinstance(self.node, ast.ClassDef)
+
+    @property
+    def is_function(self) -> bool:
+        return isinstance(self.node, FunctionNode)
+
+    @cached_property
+    def _collected(self) -> _Collector:
+        collector = _Collector(self)
+        collector.run()
+        return collector
+
+    @property
+    def bindings(self) -> dict[str, list[Binding]]:
+        return self._collected.bindings
+
+    @property
+    def star_imports(self) -> list[str]:
+        """Modules whose names are all imported here (``from x import *``), dots kept."""
+        return self._collected.stars
+
+    def root(self) -> Scope:
+        scope = self
+        while scope.parent is not None:
+            scope = scope.parent
+        return scope
+
+    def enclosing_class(self) -> Scope | None:
+        """The class whose body holds the innermost method around this scope."""
+        scope: Scope | None = self
+        while scope is not None and not scope.is_class:
+            scope = scope.parent
+        return scope
+
+    def lookup(self, name: str) -> list[Binding]:
+        """Bindings of ``name`` as seen from this scope by Python's rules; empty for builtins and unknown names."""
+        scope: Scope | None = self
+        innermost = True
+        while scope is not None:
+            if innermost or not scope.is_class:
+                if name in scope._collected.global_names:
+                    scope = scope.root()
+                found = scope.bindings.get(name)
+                if found:
+                    return found
+            innermost = False
+            scope = scope.parent
+        return []
+
+
+# except* came with Python 3.11
+_TRY: tuple[type[ast.Try], ...] = (ast.Try, getattr(ast, "TryStar", ast.Try))
+
+
+class _Collector:
+    """Collects the bindings of one scope without entering the scopes inside it."""
+
+    def __init__(self, scope: Scope) -> None:
+        self.scope = scope
+        self.bindings: dict[str, list[Binding]] = {}
+        self.stars: list[str] = []
+        self.global_names: set[str] = set()
+
+    def run(self) -> None:
+        node = self.scope.node
+        if isinstance(node, FunctionNode):
+            for argument in _arguments(node.args):
+                self._add(argument.arg, BindingKind.PARAMETER, argument)
+        if isinstance(node, ComprehensionNode):
+            for generator in node.generators:
+                self._opaque(generator.target, node)
+        elif isinstance(node, ast.Lambda):
+            self._walrus(node.body)
+        else:
+            self._statements(node.body)
+        if isinstance(node, ast.Module) and "global " in self.scope.module.text:
+            self._globals_of_functions(node)
+
+    def _add(
+        self, name: str, kind: BindingKind, node: ast.AST, target: str = "", value: ast.expr | None = None
+    ) -> None:
+        self.bindings.setdefault(name, []).append(Binding(kind, node, self.scope, target, value))
+
+    def _opaque(self, target: ast.AST, node: ast.AST) -> None:
+        for name in _stored_names(target):
+            self._add(name, BindingKind.OPAQUE, node)
+
+    def _walrus(self, expression: ast.AST) -> None:
+        if ":=" not in self.scope.module.text:
+            return
+        for node in ast.walk(expression):
+            if isinstance(node, ast.NamedExpr):
+                self._add(node.target.id, BindingKind.VALUE, node, value=node.value)
+
+    def _statements(self, statements: Iterable[ast.stmt]) -> None:
+        for statement in statements:
+            self._statement(statement)
+
+    def _statement(self, node: ast.stmt) -> None:
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                if alias.asname:
+                    self._add(alias.asname, BindingKind.IMPORT, node, alias.name)
+                else:
+                    top = alias.name.partition(".")[0]
+                    self._add(top, BindingKind.IMPORT, node, top)
+        elif isinstance(node, ast.ImportFrom):
+            origin = "." * node.level + (node.module or "")
+            for alias in node.names:
+                if alias.name == "*":
+                    self.stars.append(origin)
+                else:
+                    joint = "" if origin.endswith(".") or not origin else "."
+                    self._add(alias.asname or alias.name, BindingKind.IMPORT, node, f"{origin}{joint}{alias.name}")
+        elif isinstance(node, ast.Assign):
+            for target in node.targets:
+                self._assign(target, node.value, node)
+            self._walrus(node.value)
+        elif isinstance(node, ast.AnnAssign):
+            if node.value is not None:
+                self._assign(node.target, node.value, node)
+        elif isinstance(node, ast.AugAssign):
+            self._opaque(node.target, node)
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            self._add(node.name, BindingKind.DEFINITION, node)
+        elif isinstance(node, ast.For | ast.AsyncFor):
+            self._opaque(node.target, node)
+            self._statements(node.body)
+            self._statements(node.orelse)
+        elif isinstance(node, ast.With | ast.AsyncWith):
+            for item in node.items:
+                if item.optional_vars is not None:
+                    self._opaque(item.optional_vars, node)
+            self._statements(node.body)
+        elif isinstance(node, ast.If | ast.While):
+            self._walrus(node.test)
+            self._statements(node.body)
+            self._statements(node.orelse)
+        elif isinstance(node, _TRY):
+            self._statements(node.body)
+            for handler in node.handlers:
+                if handler.name:
+                    self._add(handler.name, BindingKind.OPAQUE, handler)
+                self._statements(handler.body)
+            self._statements(node.orelse)
+            self._statements(node.finalbody)
+        elif isinstance(node, ast.Match):
+            for case in node.cases:
+                for pattern in ast.walk(case.pattern):
+                    captured = getattr(pattern, "name", None) or getattr(pattern, "rest", None)
+                    if isinstance(captured, str):
+                        self._add(captured, BindingKind.OPAQUE, case)
+                self._statements(case.body)
+        elif isinstance(node, ast.Global):
+            self.global_names.update(node.names)
+        else:
+            self._walrus(node)
+
+    def _assign(self, target: ast.expr, value: ast.expr, node: ast.stmt) -> None:
+        if isinstance(target, ast.Name):
+            self._add(target.id, BindingKind.VALUE, node, value=value)
+        elif (
+            isinstance(target, ast.Tuple | ast.List)
+            and isinstance(value, ast.Tuple | ast.List)
+            and len(target.elts) == len(value.elts)
+            and not any(isinstance(part, ast.Starred) for part in (*target.elts, *value.elts))
+        ):
+            for part, part_value in zip(target.elts, value.elts, strict=True):
+                self._assign(part, part_value, node)
+        else:
+            self._opaque(target, node)
+
+    def _globals_of_functions(self, tree: ast.Module) -> None:
+        """Names that functions assign under a ``global`` statement are bindings of the module."""
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                names = {name for part in node.body for name in _global_names(part)}
+                if names:
+                    inner = _Collector(Scope(node, self.scope, self.scope.module))
+                    inner._statements(node.body)
+                    for name in names & inner.bindings.keys():
+                        self.bindings.setdefault(name, []).extend(inner.bindings[name])
+
+
+def _global_names(statement: ast.stmt) -> Iterator[str]:
+    for node in ast.walk(statement):
+        if isinstance(node, ast.Global):
+            yield from node.names
+
+
+def _stored_names(target: ast.AST) -> Iterator[str]:
+    for node in ast.walk(target):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+
+
+def _arguments(arguments: ast.arguments) -> Iterator[ast.arg]:
+    yield from (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
+    if arguments.vararg:
+        yield arguments.vararg
+    if arguments.kwarg:
+        yield arguments.kwarg

@@ -1,0 +1,42 @@
+"""Positions in a text: lines, columns and character offsets."""
+
+from __future__ import annotations
+
+import ast
+import bisect
+import re
+
+# What Python's tokenizer takes for the end of a line; form feeds and Unicode separators are not.
+_LINE_END = re.compile(r"\r\n|\r|\n")
+
+
+class LineIndex:
+    """Turns the (line, UTF-8 byte column) pairs of ``ast`` into character offsets, and offsets into (line, column)."""
+
+    __slots__ = ("_ascii", "starts", "text")
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.starts = [0, *(match.end() for match in _LINE_END.finditer(text))]
+        self._ascii = text.isascii()
+
+    def offset(self, line: int, byte_column: int) -> int:
+        """Character offset of an ``ast`` position; ``line`` counts from 1, ``byte_column`` from 0 in UTF-8 bytes."""
+        start = self.starts[line - 1]
+        if self._ascii:
+            return start + byte_column
+        end = self.starts[line] if line < len(self.starts) else len(self.text)
+        row = self.text[start:end]
+        return start + (byte_column if row.isascii() else len(row.encode()[:byte_column].decode()))
+
+    def span(self, node: ast.AST) -> tuple[int, int]:
+        """Character offsets (start, end) of a node that has a position."""
+        return (
+            self.offset(node.lineno, node.col_offset),  # type: ignore[attr-defined]
+            self.offset(node.end_lineno, node.end_col_offset),  # type: ignore[attr-defined]
+        )
+
+    def position(self, offset: int) -> tuple[int, int]:
+        """(line from 1, column from 1 in characters) of a character offset."""
+        line = bisect.bisect_right(self.starts, offset)
+        return line, offset - self.starts[line - 1] + 1
