@@ -1,0 +1,115 @@
+"""The simulated NPU: the real torch_npu on a stand-in for CANN, with PyTorch's CPU kernels behind it.
+
+It shows what a program does on an NPU (devices, operators, memory, errors) and computes the right numbers. It says nothing about time.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import importlib.util
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from npuport.sim.chips import CHIPS, DEFAULT_CHIP, Chip
+from npuport.sim.errors import SimulationUnavailable
+
+__all__ = ["CHIPS", "Chip", "SimOptions", "SimulationUnavailable", "activate", "environment", "missing"]
+
+_ACTIVE = "NPUPORT_SIM"
+
+
+@dataclass(frozen=True, slots=True)
+class SimOptions:
+    """What is simulated: ``devices`` chips of one kind in one machine."""
+
+    chip: str = DEFAULT_CHIP
+    devices: int = 1
+
+    def __post_init__(self) -> None:
+        if self.chip not in CHIPS:
+            raise ValueError(f"unknown chip {self.chip!r}; known are {', '.join(CHIPS)}")
+        if not 1 <= self.devices <= 64:
+            raise ValueError(f"the number of devices must lie between 1 and 64, not {self.devices}")
+
+
+def environment(options: SimOptions | None = None, progress: Callable[[str], None] = lambda message: None) -> dict[str, str]:
+    """Variables that put a child process, and every process it starts, on the simulated NPU.
+
+    Compiles the simulated NPU on first use; ``progress`` then hears one line. Merge the result over ``os.environ``: ``LD_LIBRARY_PATH``
+    already carries the present one.
+
+    Raises:
+        SimulationUnavailable: torch, torch_npu or a compiler is missing, or they do not fit.
+    """
+    from npuport.sim import cann, kernels
+    from npuport.sim.requirements import check
+
+    options = options or SimOptions()
+    chip = CHIPS[options.chip]
+    installation = check()
+    if not (cann.is_built(installation) and kernels.is_built(installation)):
+        progress("compiling the simulated NPU (once, less than a minute)")
+    libraries = os.fspath(cann.ensure(installation))
+    inherited = [path for path in os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep) if path and path != libraries]
+    return {
+        _ACTIVE: "1",
+        "NPUPORT_SIM_CHIP": chip.name,
+        "NPUPORT_SIM_DEVICES": str(options.devices),
+        "NPUPORT_SIM_MEMORY_BYTES": str(chip.memory_bytes),
+        "NPUPORT_SIM_CUBE_CORES": str(chip.cube_cores),
+        "NPUPORT_SIM_KERNELS": os.fspath(kernels.ensure(installation)),
+        "ASCEND_HOME_PATH": libraries,  # torch_npu prints a warning when there is none
+        "ASCEND_OPP_PATH": os.path.join(libraries, "opp"),
+        "LD_LIBRARY_PATH": os.pathsep.join([libraries, *inherited]),
+        "TASK_QUEUE_ENABLE": "0",  # operators run when they are called, so that errors and records belong to the line that caused them
+    }
+
+
+def activate(options: SimOptions | None = None) -> None:
+    """Put this process on the simulated NPU. Must come before ``import torch``.
+
+    Raises:
+        SimulationUnavailable: something is missing, or torch is already imported.
+    """
+    if "torch" in sys.modules:
+        raise SimulationUnavailable(
+            "torch is already imported in this process, without the simulated NPU.",
+            "call npuport.sim.activate() before the first import of torch, or start the script with `npuport run --sim`",
+        )
+    from npuport.sim import cann
+    from npuport.sim.requirements import check
+
+    os.environ.update(environment(options))
+    installation = check()
+    directory = cann.ensure(installation)
+    for name in cann.library_names(installation):  # LD_LIBRARY_PATH was read when the process started; a loaded soname is found anyway
+        ctypes.CDLL(os.fspath(directory / name), mode=ctypes.RTLD_GLOBAL)
+
+
+def missing() -> list[str]:
+    """Operators (``aten::…``, ``npu::…``) that torch_npu has and this running simulation has not."""
+    from npuport.sim import kernels
+
+    return kernels.missing()
+
+
+def _autoload() -> None:
+    """Called by torch at the end of ``import torch`` (entry point ``torch.backends``); does nothing outside a simulated run."""
+    if os.environ.get(_ACTIVE) == "1":
+        _install()
+
+
+def _install() -> None:
+    import torch_npu  # noqa: F401
+
+    from npuport.sim import kernels, rng
+
+    kernels.load_library()
+    kernels.install()
+    rng.install()
+    operators = importlib.util.find_spec("npuport.sim.ops")
+    if operators is not None and operators.origin is not None:
+        importlib.import_module("npuport.sim.ops").install()

@@ -1,0 +1,141 @@
+"""The stand-in for CANN's C libraries, under the real torch_npu.
+
+What it must define is read from the installed torch_npu: the functions its libraries import and nothing else on the machine supplies,
+and the operators (``aclnn*``) it looks up by name while it runs. Functions that behave are written in ``native/cann``; of the others, an
+imported function is generated so that torch_npu loads, and fails with its name when it is called; a looked-up function stays absent, which
+torch_npu reports by itself. An operator that is called fails and names itself: the simulation computes operators above CANN.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from npuport.sim import build
+from npuport.sim.requirements import Installation
+
+_MAIN = "libascendcl.so"  # holds everything; the other libraries only name it
+_OPERATORS = "libopapi.so"
+_FLAGS = ["-std=gnu11", "-O2", "-fPIC", "-shared"]
+
+
+def ensure(installation: Installation) -> Path:
+    """The directory with the stand-in's libraries, compiled on first use (2 to 3 s)."""
+    return build.once(_name(installation), lambda target: _build(installation, target))
+
+
+def is_built(installation: Installation) -> bool:
+    """Whether ``ensure`` would return at once."""
+    return (build.cache_directory() / _name(installation)).is_dir()
+
+
+@functools.cache
+def _name(installation: Installation) -> str:
+    sources = [*(build.NATIVE / "cann").iterdir(), Path(__file__)]
+    return f"cann-{build.key_of(sources, installation.torch_npu, build.compiler_identity(installation.c_compiler))}"
+
+
+def _lay_out_home(target: Path) -> None:
+    """The directories torch_npu expects under ASCEND_HOME_PATH before it goes on."""
+    for name in ("opp", "runtime", "compiler"):
+        (target / name).mkdir()
+
+
+def library_names(installation: Installation) -> list[str]:
+    """Libraries that torch_npu's own libraries need and nobody supplies, main library first, for example ``libhccl.so``."""
+    supplied = {path.name for directory in (installation.torch_directory, installation.torch_npu_directory) for path in directory.rglob("*.so*")}
+    needed = {name for library in _loaded_libraries(installation.torch_npu_directory) for name in _needed(library)}
+    missing = {name for name in needed - supplied if name.endswith(".so")}
+    return [_MAIN, *sorted(missing - {_MAIN}), _OPERATORS]
+
+
+def _build(installation: Installation, target: Path) -> None:
+    _lay_out_home(target)
+    main = target / _MAIN
+    sources = sorted((build.NATIVE / "cann").glob("*.c"))
+    link = [f"-Wl,-soname,{_MAIN}", "-lrt", "-lpthread"]
+    compiler = installation.c_compiler
+    build.compile_with([compiler, *_FLAGS, "-o", main, *sources, *link])
+    absent = imported_functions(installation.torch_npu_directory) - _defined(main)
+    generated = target / "generated.c"
+    generated.write_text(_failing_functions(absent))
+    build.compile_with([compiler, *_FLAGS, "-I", build.NATIVE / "cann", "-o", main, *sources, generated, *link])
+    operators = target / "operators.c"
+    operators.write_text(_failing_operators(operator_names(installation.torch_npu_directory) - _defined(main)))
+    empty = target / "empty.c"
+    empty.write_text("typedef int nothing_here;\n")
+    for name in library_names(installation)[1:]:
+        code = operators if name == _OPERATORS else empty
+        rest = [f"-Wl,-soname,{name}", "-Wl,--no-as-needed", "-Wl,-rpath,$ORIGIN", "-L", target, "-l:" + _MAIN]
+        build.compile_with([compiler, *_FLAGS, "-I", build.NATIVE / "cann", "-o", target / name, code, *rest])
+
+
+def imported_functions(torch_npu: Path) -> set[str]:
+    """Plain C functions that torch_npu's libraries import and neither they nor torch, Python or the C library define."""
+    wanted: set[str] = set()
+    defined: set[str] = set()
+    for library in _loaded_libraries(torch_npu):
+        here, missing = _symbols(library)
+        defined |= here
+        wanted |= missing
+    return {name for name in wanted - defined if re.match(r"(acl|rt[A-Z]|Msprof|Hccl|ge[A-Z])", name)}
+
+
+def operator_names(torch_npu: Path) -> set[str]:
+    """Operators that torch_npu looks up by name in CANN's operator library, for example ``aclnnAdd``."""
+    names: set[str] = set()
+    for library in _loaded_libraries(torch_npu):
+        names |= {match.decode() for match in re.findall(rb"(?<=\0)aclnn[A-Z][A-Za-z0-9]*(?=\0)", library.read_bytes())}
+    return {name.removesuffix("GetWorkspaceSize") for name in names}
+
+
+def _loaded_libraries(torch_npu: Path) -> list[Path]:
+    """What ``import torch_npu`` loads; its graph engine (torchair) is another matter and stays out."""
+    return sorted([*torch_npu.glob("*.so"), *(path for path in torch_npu.glob("lib/*.so") if "atb" not in path.name)])
+
+
+def _symbols(library: Path) -> tuple[set[str], set[str]]:
+    """Names that ``library`` defines, and names it imports without saying from which version of which library."""
+    from elftools.elf.elffile import ELFFile
+
+    defined: set[str] = set()
+    missing: set[str] = set()
+    with library.open("rb") as file:
+        elf = ELFFile(file)
+        versions = elf.get_section_by_name(".gnu.version")
+        for index, symbol in enumerate(elf.get_section_by_name(".dynsym").iter_symbols()):
+            if not symbol.name or symbol.name.startswith("_Z"):
+                continue
+            if symbol["st_shndx"] != "SHN_UNDEF":
+                defined.add(symbol.name)
+            elif symbol["st_info"]["bind"] != "STB_WEAK" and (
+                versions is None or versions.get_symbol(index)["ndx"] in ("VER_NDX_LOCAL", "VER_NDX_GLOBAL")
+            ):
+                missing.add(symbol.name)
+    return defined, missing
+
+
+def _defined(library: Path) -> set[str]:
+    return _symbols(library)[0]
+
+
+def _needed(library: Path) -> list[str]:
+    from elftools.elf.elffile import ELFFile
+
+    with library.open("rb") as file:
+        return [tag.needed for tag in ELFFile(file).get_section_by_name(".dynamic").iter_tags() if tag.entry.d_tag == "DT_NEEDED"]
+
+
+def _failing_functions(names: Iterable[str]) -> str:
+    lines = [f'aclError {name}(void) {{ return npuport_not_simulated("{name}"); }}' for name in sorted(names)]
+    return "\n".join(['#include "stand_in.h"', *lines, ""])
+
+
+def _failing_operators(names: Iterable[str]) -> str:
+    lines = ['#include "stand_in.h"']
+    for name in sorted(names):
+        lines.append(f'aclError {name}GetWorkspaceSize(void) {{ return npuport_no_reference("{name}"); }}')
+        lines.append(f'aclError {name}(void) {{ return npuport_no_reference("{name}"); }}')
+    return "\n".join([*lines, ""])

@@ -1,0 +1,136 @@
+"""Put CPU kernels behind the npu device: which operators get one is read from the running dispatcher."""
+
+from __future__ import annotations
+
+import functools
+import os
+from pathlib import Path
+
+from npuport.sim import build
+from npuport.sim.requirements import Installation
+
+# torch_npu's own kernels of these manage device memory, and what they refuse (memory formats) a real NPU refuses too.
+_KEPT = frozenset(
+    """empty.memory_format empty_strided empty_like new_empty_strided as_strided as_strided_ view _reshape_alias set_ set_.source_Storage
+    set_.source_Storage_storage_offset set_.source_Tensor resize_ resize_as_ is_pinned _pin_memory record_stream is_set_to _lazy_clone
+    flatten_dense_tensors _to_copy contiguous""".split()
+)
+
+# Operators that take tensors of the host, or of another device, beside tensors of the device.
+_MIXING = frozenset(
+    """copy_ _copy_from _copy_from_and_resize index index_put index_put_ _index_put_impl_ _unsafe_index _unsafe_index_put
+    _pack_padded_sequence tensor_split _foreach_copy_ _foreach_copy""".split()
+)
+
+_LIBRARY = "libnpuport_sim.so"
+_LIBRARY_VARIABLE = "NPUPORT_SIM_KERNELS"
+
+
+def ensure(installation: Installation) -> Path:
+    """The compiled kernels (one shared library), compiled on first use."""
+
+    def compile_kernels(target: Path) -> None:
+        source = build.NATIVE / "kernels" / "kernels.cpp"
+        libraries = ["-L", installation.torch_directory / "lib", "-lc10", "-ltorch_cpu"]
+        build.compile_with([installation.cxx_compiler, *_flags(installation), "-o", target / _LIBRARY, source, *libraries])
+
+    return build.once(_name(installation), compile_kernels) / _LIBRARY
+
+
+def is_built(installation: Installation) -> bool:
+    """Whether ``ensure`` would return at once."""
+    return (build.cache_directory() / _name(installation)).is_dir()
+
+
+@functools.cache
+def _name(installation: Installation) -> str:
+    sources = list((build.NATIVE / "kernels").iterdir())
+    facts = (installation.torch, build.compiler_identity(installation.cxx_compiler), *_flags(installation))
+    return f"kernels-{build.key_of(sources, *facts)}"
+
+
+def _flags(installation: Installation) -> list[str]:
+    include = installation.torch_directory / "include"
+    standard = "c++20" if _release(installation.torch) >= (2, 12) else "c++17"
+    new_abi = int(_has_new_abi(installation.torch_directory / "lib" / "libc10.so"))
+    return [
+        f"-std={standard}", "-O2", "-fPIC", "-shared", "-w", "-fvisibility=hidden", f"-D_GLIBCXX_USE_CXX11_ABI={new_abi}",
+        f"-I{include}", f"-I{include / 'torch' / 'csrc' / 'api' / 'include'}",
+    ]  # fmt: skip
+
+
+def _release(version: str) -> tuple[int, int]:
+    major, minor = version.split(".")[:2]
+    return int(major), int(minor)
+
+
+def _has_new_abi(library: Path) -> bool:
+    return b"__cxx11" in library.read_bytes()
+
+
+def load_library(installation: Installation | None = None) -> None:
+    """Load the compiled kernels into this process as ``torch.ops.npuport_sim``."""
+    import torch
+
+    known = os.environ.get(_LIBRARY_VARIABLE)
+    if known is None:
+        if installation is None:
+            from npuport.sim.requirements import check
+
+            installation = check()
+        known = os.fspath(ensure(installation))
+    torch.ops.load_library(known)
+
+
+def registered_by_torch_npu(key: str = "PrivateUse1") -> list[str]:
+    """Every aten operator with a kernel for dispatch key ``key``, as ``aten::name.overload``."""
+    import torch
+
+    return sorted(name for name in torch._C._dispatch_get_registrations_for_dispatch_key(key) if name.startswith("aten::"))
+
+
+def _has_kernel(name: str, *keys: str) -> bool:
+    import torch
+
+    return any(torch._C._dispatch_has_kernel_for_dispatch_key(name, key) for key in keys)
+
+
+def _has_cpu_kernel(name: str) -> bool:
+    return _has_kernel(name, "CPU", "CompositeExplicitAutograd", "CompositeExplicitAutogradNonFunctional")
+
+
+def install() -> None:
+    """Register the kernels: a CPU kernel where there is one, else PyTorch's decomposition where torch_npu replaced it."""
+    import torch
+
+    native = [name for name in registered_by_torch_npu() if name.removeprefix("aten::") not in _KEPT]
+    cpu = [name for name in native if _has_cpu_kernel(name)]
+    torch.ops.npuport_sim.install_cpu_kernels(cpu, sorted(f"aten::{name}" for name in _MIXING))
+    replaced = {*native, *registered_by_torch_npu("AutogradPrivateUse1")} - set(cpu)
+    torch.ops.npuport_sim.install_decompositions(sorted(name for name in replaced if _has_kernel(name, "CompositeImplicitAutograd")))
+
+
+@functools.cache
+def _without_kernel_at_install() -> frozenset[str]:
+    return frozenset(
+        name
+        for name in registered_by_torch_npu()
+        if name.removeprefix("aten::") not in _KEPT and not _has_cpu_kernel(name) and not _has_kernel(name, "CompositeImplicitAutograd")
+    )
+
+
+def missing() -> list[str]:
+    """Operators of torch_npu (``aten::``, ``npu::``) that would still reach CANN: no CPU kernel, no decomposition, no reference in ``ops``."""
+    import torch
+
+    custom = [n for n in torch._C._dispatch_get_registrations_for_dispatch_key("PrivateUse1") if n.startswith("npu::")]
+    return sorted(name for name in (*_without_kernel_at_install(), *custom) if not _is_python_kernel(name))
+
+
+def _is_python_kernel(name: str) -> bool:
+    """Whether the kernel that answers on the npu device was registered from Python (``torch.library``)."""
+    import torch
+
+    table = torch._C._dispatch_dump(name)
+    lines = [line for line in table.splitlines() if line.startswith("PrivateUse1:")]
+    return any("torch/library.py" in line or "npuport" in line for line in lines)

@@ -1,0 +1,193 @@
+/* Devices, contexts and what a program may ask about the chip. The launcher hands the chip over in environment variables. */
+#include "stand_in.h"
+
+#include <stdatomic.h>
+#include <time.h>
+#include <unistd.h>
+
+typedef struct { int device; } Context;
+
+static Context contexts[MAX_DEVICES];
+static _Atomic bool active[MAX_DEVICES];
+static _Thread_local int current = -1;
+static _Atomic bool initialised;
+
+static long long setting(const char* name, long long otherwise) {
+    const char* text = getenv(name);
+    return text && *text ? atoll(text) : otherwise;
+}
+
+/* ASCEND_RT_VISIBLE_DEVICES counts as on a real machine: ascending device numbers, anything else leaves no device. */
+static int visible_devices(int available) {
+    const char* text = getenv("ASCEND_RT_VISIBLE_DEVICES");
+    if (!text) return available;
+    int count = 0;
+    long previous = -1;
+    while (*text) {
+        char* end;
+        long device = strtol(text, &end, 10);
+        if (end == text || device <= previous || device >= available) return 0;
+        previous = device;
+        count++;
+        text = *end == ',' ? end + 1 : end;
+        if (*end && *end != ',') return 0;
+    }
+    return count;
+}
+
+int npuport_device_count(void) {
+    long long devices = setting("NPUPORT_SIM_DEVICES", 1);
+    return visible_devices(devices < 0 ? 0 : devices > MAX_DEVICES ? MAX_DEVICES : (int)devices);
+}
+
+int npuport_current_device(void) { return current; }
+
+size_t npuport_memory_total(void) { return (size_t)setting("NPUPORT_SIM_MEMORY_BYTES", 64LL << 30); }
+
+double npuport_now_ms(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1e3 + now.tv_nsec * 1e-6;
+}
+
+static aclError check_device(int device) {
+    if (device >= 0 && device < npuport_device_count()) return ACL_SUCCESS;
+    return npuport_fail(ACL_ERROR_RT_INVALID_DEVICEID, "invalid device %d: the simulated machine has %d (option: devices)", device,
+                        npuport_device_count());
+}
+
+aclError aclInit(const char* configuration) {
+    (void)configuration;
+    return atomic_exchange(&initialised, true) ? ACL_ERROR_REPEAT_INITIALIZE : ACL_SUCCESS;
+}
+
+aclError aclFinalize(void) {
+    initialised = false;
+    return ACL_SUCCESS;
+}
+
+aclError aclrtGetDeviceCount(uint32_t* count) {
+    *count = (uint32_t)npuport_device_count();
+    return ACL_SUCCESS;
+}
+
+aclError aclrtSetDevice(int32_t device) {
+    aclError error = check_device(device);
+    if (error) return error;
+    contexts[device].device = device;
+    active[device] = true;
+    current = device;
+    return ACL_SUCCESS;
+}
+
+aclError aclrtGetDevice(int32_t* device) {
+    if (current < 0) return ACL_ERROR_RT_CONTEXT_NULL; /* no text: torch_npu asks this on purpose before it sets a device */
+    *device = current;
+    return ACL_SUCCESS;
+}
+
+aclError aclrtResetDevice(int32_t device) {
+    aclError error = check_device(device);
+    if (error) return error;
+    active[device] = false;
+    if (current == device) current = -1;
+    return ACL_SUCCESS;
+}
+
+aclError aclrtGetCurrentContext(void** context) {
+    if (current < 0) return npuport_fail(ACL_ERROR_RT_CONTEXT_NULL, "this thread has no device context");
+    *context = &contexts[current];
+    return ACL_SUCCESS;
+}
+
+aclError aclrtSetCurrentContext(void* context) {
+    if (!context) return npuport_fail(ACL_ERROR_RT_CONTEXT_NULL, "the context is null");
+    return aclrtSetDevice(((Context*)context)->device);
+}
+
+aclError aclrtGetPrimaryCtxState(int32_t device, uint32_t* flags, int32_t* is_active) {
+    aclError error = check_device(device);
+    if (error) return error;
+    if (flags) *flags = 0;
+    *is_active = active[device];
+    return ACL_SUCCESS;
+}
+
+aclError aclrtGetLogicDevIdByUserDevId(int32_t user, int32_t* logical) {
+    *logical = user;
+    return check_device(user);
+}
+
+aclError aclrtDeviceCanAccessPeer(int32_t* can, int32_t device, int32_t peer) {
+    aclError error = check_device(device);
+    if (!error) error = check_device(peer);
+    *can = !error && device != peer;
+    return error;
+}
+
+aclError aclrtDeviceEnablePeerAccess(int32_t peer, uint32_t flags) {
+    (void)flags;
+    return check_device(peer);
+}
+
+aclError aclrtDeviceGetBareTgid(int32_t* process) {
+    *process = (int32_t)getpid();
+    return ACL_SUCCESS;
+}
+
+const char* aclrtGetSocName(void) {
+    const char* name = getenv("NPUPORT_SIM_CHIP");
+    return name && *name ? name : "Ascend910B3";
+}
+
+/* Real numbers only where the launcher knows them (0 means unknown). Device info: 0 AI cores, 1 vector cores, 2 L2 cache in bytes. */
+aclError aclGetDeviceCapability(uint32_t device, int info, int64_t* value) {
+    aclError error = check_device((int)device);
+    if (error) return error;
+    *value = info == 0 ? setting("NPUPORT_SIM_CUBE_CORES", 0) : info == 1 ? setting("NPUPORT_SIM_VECTOR_CORES", 0) : 0;
+    return ACL_SUCCESS;
+}
+
+aclError aclrtGetMemInfo(int attribute, size_t* free_bytes, size_t* total_bytes) {
+    (void)attribute;
+    if (current < 0) return npuport_fail(ACL_ERROR_RT_CONTEXT_NULL, "aclrtGetMemInfo: this thread has no device");
+    size_t used = npuport_memory_used(current), total = npuport_memory_total();
+    *total_bytes = total;
+    *free_bytes = used < total ? total - used : 0;
+    return ACL_SUCCESS;
+}
+
+/* Computing is synchronous in the simulation: there is never anything to wait for, and nothing that could fail later. */
+aclError aclrtSynchronizeDevice(void) { return ACL_SUCCESS; }
+aclError aclrtSynchronizeDeviceWithTimeout(int32_t timeout) {
+    (void)timeout;
+    return ACL_SUCCESS;
+}
+
+/* What this CANN can do: 0 keeps Inf and NaN, 1 bfloat16, 2 compiles operators at run time. torch_npu itself knows what the 910A lacks. */
+aclError aclGetCannAttribute(int attribute, int32_t* value) {
+    if (attribute < 0 || attribute > 2) return npuport_fail(ACL_ERROR_INVALID_PARAM, "unknown CANN attribute %d", attribute);
+    *value = 1;
+    return ACL_SUCCESS;
+}
+
+aclError aclGetCannAttributeList(const int** attributes, size_t* count) {
+    static const int known[] = {0, 1, 2};
+    *attributes = known;
+    *count = 3;
+    return ACL_SUCCESS;
+}
+
+#define CANN_VERSION "9.1.0" /* the newest CANN release in torch_npu's compatibility table */
+
+aclError aclsysGetCANNVersion(int package, char* version) {
+    (void)package;
+    strcpy(version, CANN_VERSION); /* the first field of the structure: char version[128] */
+    return ACL_SUCCESS;
+}
+
+aclError aclsysGetVersionStr(char* package, char* version) {
+    (void)package;
+    strcpy(version, CANN_VERSION);
+    return ACL_SUCCESS;
+}

@@ -1,0 +1,46 @@
+/* What the files of the stand-in for CANN share. The interface is CANN's C ABI as torch_npu calls it; numbers and layouts are those of
+ * the headers that torch_npu ships (torch_npu/include/acl). They are written out here, so that one source serves every version. */
+#ifndef NPUPORT_STAND_IN_H
+#define NPUPORT_STAND_IN_H
+
+#define _GNU_SOURCE
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef int aclError;
+
+enum {
+    ACL_SUCCESS = 0,
+    ACL_ERROR_INVALID_PARAM = 100000,
+    ACL_ERROR_REPEAT_INITIALIZE = 100002,
+    ACL_ERROR_FEATURE_UNSUPPORTED = 200006,
+    ACL_ERROR_RT_PARAM_INVALID = 107000,
+    ACL_ERROR_RT_INVALID_DEVICEID = 107001,
+    ACL_ERROR_RT_CONTEXT_NULL = 107002,
+    ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID = 107006,
+    ACL_ERROR_RT_FEATURE_NOT_SUPPORT = 207000,
+    ACL_ERROR_RT_MEMORY_ALLOCATION = 207001,
+    ACL_ERROR_RT_MEMORY_FREE = 207002,
+};
+
+enum { MAX_DEVICES = 64 };
+
+/* errors.c */
+aclError npuport_fail(aclError code, const char* format, ...) __attribute__((format(printf, 2, 3)));
+aclError npuport_no_reference(const char* operator_name);
+aclError npuport_not_simulated(const char* function);
+
+/* device.c */
+int npuport_device_count(void);
+int npuport_current_device(void); /* -1 when this thread has none */
+size_t npuport_memory_total(void);
+double npuport_now_ms(void);
+
+/* memory.c */
+size_t npuport_memory_used(int device);
+
+#endif

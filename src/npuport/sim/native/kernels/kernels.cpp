@@ -1,0 +1,149 @@
+// The library that Python loads with torch.ops.load_library: torch.ops.npuport_sim.*
+// No Python.h and no pybind: a fresh machine has the compiler but often not the headers of Python.
+#include <torch/library.h>
+
+#include <map>
+
+#include "boxed.h"
+#include "generators.h"
+
+namespace npuport {
+namespace {
+
+using Facts = std::shared_ptr<OperatorFacts>;
+
+std::map<std::string, Facts>& installed() {
+  static std::map<std::string, Facts> table;
+  return table;
+}
+
+std::vector<std::unique_ptr<torch::Library>>& libraries() {
+  static auto* kept = new std::vector<std::unique_ptr<torch::Library>>();  // never freed: the dispatcher outlives static destructors
+  return *kept;
+}
+
+struct Quiet final : c10::WarningHandler {  // "Overriding a previously registered kernel" is what we are here for
+  void process(const c10::Warning&) override {}
+};
+
+c10::OperatorHandle find(const std::string& name) {
+  const auto dot = name.find('.');
+  const c10::OperatorName full(name.substr(0, dot), dot == std::string::npos ? "" : name.substr(dot + 1));
+  auto handle = c10::Dispatcher::singleton().findOp(full);
+  TORCH_CHECK(handle.has_value(), "unknown operator ", name);
+  return *handle;
+}
+
+Facts facts_of(const c10::OperatorHandle& op, c10::DispatchKey run_as, bool mixes_devices) {
+  auto facts = std::make_shared<OperatorFacts>();
+  facts->arguments = op.schema().arguments().size();
+  facts->returns = op.schema().returns().size();
+  facts->draws = op.hasTag(at::Tag::nondeterministic_seeded);
+  facts->mixes_devices = mixes_devices;
+  facts->run_as = run_as;
+  return facts;
+}
+
+torch::Library& library_for(c10::DispatchKey key) {
+  libraries().push_back(std::make_unique<torch::Library>(torch::Library::IMPL, "aten", key, __FILE__, __LINE__));
+  return *libraries().back();
+}
+
+std::string short_name(const std::string& name) { return name.substr(name.find("::") + 2); }
+
+void install_cpu_kernels(const std::vector<std::string>& names, const std::vector<std::string>& mixing) {
+  Quiet quiet;
+  c10::WarningUtils::WarningHandlerGuard guard(&quiet);
+  auto& library = library_for(kNpuKey);
+  for (const auto& name : names) {
+    auto op = find(name);
+    const bool mixes = std::find(mixing.begin(), mixing.end(), op.operator_name().name) != mixing.end();
+    auto facts = facts_of(op, c10::DispatchKey::CPU, mixes);
+    library.impl(short_name(name).c_str(), torch::CppFunction::makeFromBoxedFunctor(std::make_unique<CpuKernel>(facts)));
+    installed()[name] = facts;
+  }
+}
+
+void install_decompositions(const std::vector<std::string>& names) {
+  Quiet quiet;
+  c10::WarningUtils::WarningHandlerGuard guard(&quiet);
+  for (auto key : {kNpuKey, c10::DispatchKey::AutogradPrivateUse1}) {
+    auto& library = library_for(key);
+    for (const auto& name : names) {
+      auto& facts = installed()[name];
+      if (!facts) facts = facts_of(find(name), c10::DispatchKey::CompositeImplicitAutograd, true);
+      library.impl(short_name(name).c_str(), torch::CppFunction::makeFromBoxedFunctor(std::make_unique<Decomposition>(facts)));
+    }
+  }
+}
+
+c10::Dict<std::string, int64_t> counts() {
+  c10::Dict<std::string, int64_t> result;
+  for (const auto& [name, facts] : installed())
+    if (const auto calls = facts->calls.load(std::memory_order_relaxed)) result.insert(name, calls);
+  return result;
+}
+
+void reset_counts() {
+  for (const auto& entry : installed()) entry.second->calls = 0;
+}
+
+void add_default_generator(const std::optional<at::Generator>& npu) {
+  std::lock_guard<std::mutex> guard(generators_lock());
+  DefaultGenerator generator;
+  generator.npu = npu.value();
+  default_generators().push_back(generator);
+}
+
+DefaultGenerator& default_generator(int64_t device) {
+  TORCH_CHECK(device >= 0 && device < static_cast<int64_t>(default_generators().size()), "no default generator for npu:", device);
+  return default_generators()[device];
+}
+
+// torch.manual_seed seeds the CPU and every device; torch.npu.manual_seed one device only. The same seed again before anything was drawn
+// (the usual pair of lines) changes nothing: the device keeps following the CPU.
+void seed_default_generator(int64_t device, int64_t seed, bool with_cpu) {
+  std::lock_guard<std::mutex> guard(generators_lock());
+  auto& generator = default_generator(device);
+  const auto cpu_seed = at::detail::getDefaultCPUGenerator().current_seed();
+  const bool repeats_cpu = generator.follows_cpu && !generator.drawn && cpu_seed == static_cast<uint64_t>(seed);
+  generator.follows_cpu = with_cpu || repeats_cpu;
+  generator.drawn = false;
+  if (!generator.follows_cpu) generator.own.set_current_seed(static_cast<uint64_t>(seed));
+}
+
+at::Generator behind(int64_t device) {
+  auto& generator = default_generator(device);
+  return generator.follows_cpu ? at::detail::getDefaultCPUGenerator() : generator.own;
+}
+
+at::Tensor default_generator_state(int64_t device) {
+  std::lock_guard<std::mutex> guard(generators_lock());
+  return behind(device).get_state();
+}
+
+void set_default_generator_state(int64_t device, const at::Tensor& state) {
+  std::lock_guard<std::mutex> guard(generators_lock());
+  behind(device).set_state(state);
+}
+
+at::Tensor alias(const at::Tensor& npu) {
+  TORCH_CHECK(npu.device().type() == kNpu, "expected a tensor of the npu device, got one on ", npu.device());
+  return cpu_alias(npu);
+}
+
+}  // namespace
+
+TORCH_LIBRARY(npuport_sim, library) {
+  library.def("install_cpu_kernels(str[] names, str[] mixing) -> ()", &install_cpu_kernels);
+  library.def("install_decompositions(str[] names) -> ()", &install_decompositions);
+  library.def("counts() -> Dict(str, int)", &counts);
+  library.def("reset_counts() -> ()", &reset_counts);
+  library.def("add_default_generator(Generator? npu) -> ()", &add_default_generator);
+  library.def("seed_default_generator(int device, int seed, bool with_cpu) -> ()", &seed_default_generator);
+  library.def("default_generator_state(int device) -> Tensor", &default_generator_state);
+  library.def("set_default_generator_state(int device, Tensor state) -> ()", &set_default_generator_state);
+  library.def("alias(Tensor npu) -> Tensor", &alias);
+}
+
+}  // namespace npuport
