@@ -1,0 +1,4 @@
+from .barracuda import Barracuda
+from .settings import AVERAGING, DEFAULT_DEVICE, DEVICE, DEVICE_PREFIX, FALLBACK_DEVICE, OPTIMIZER
+
+__all__ = ["AVERAGING", "DEFAULT_DEVICE", "DEVICE", "DEVICE_PREFIX", "FALLBACK_DEVICE", "OPTIMIZER", "Barracuda"]
