@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import posixpath
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 
 from npuport.source.files import FileKind, SourceFile
@@ -14,17 +14,18 @@ from npuport.source.scopes import Scope
 
 
 class Project:
-    """The readable files of one tree. Cheap to make; nothing is parsed before it is needed."""
+    """The Python files of one tree, given as files or as texts by path. Nothing is parsed before it is needed."""
 
-    def __init__(self, files: Iterable[SourceFile]) -> None:
-        self.texts = {file.path: file.text for file in files if file.kind is FileKind.PYTHON}
+    def __init__(self, files: Iterable[SourceFile] = (), texts: Mapping[str, str] | None = None) -> None:
+        own = {file.path: file.text for file in files if file.kind is FileKind.PYTHON}
+        self.texts: Mapping[str, str] = own if texts is None else texts
         self._modules: dict[str, Module | None] = {}
         self._arguments: dict[str, list[tuple[ast.Call, Scope]]] = {}
 
     def __getstate__(self) -> dict[str, object]:
         return {"texts": self.texts}
 
-    def __setstate__(self, state: dict[str, dict[str, str]]) -> None:
+    def __setstate__(self, state: dict[str, Mapping[str, str]]) -> None:
         self.texts = state["texts"]
         self._modules = {}
         self._arguments = {}

@@ -1,0 +1,1 @@
+"""Import-time migration: CUDA code is converted in memory, by the function that also converts files."""

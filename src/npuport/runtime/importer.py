@@ -1,0 +1,122 @@
+"""Converts modules of the user's own as Python imports them."""
+
+from __future__ import annotations
+
+import ast
+import importlib.machinery
+import importlib.util
+import os
+import site
+import sys
+import sysconfig
+import types
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
+from importlib.abc import MetaPathFinder
+from pathlib import Path
+
+from npuport.conversion.convert import BrokenFixError, convert_text
+from npuport.findings import Finding, Severity
+from npuport.rules.engine import check_file
+from npuport.rules.settings import Settings
+from npuport.source.files import FileKind, UndecodableError, decode
+from npuport.source.on_disk import TextsOnDisk
+from npuport.source.project import Project
+
+_ROUNDS = 10  # as many as the conversion of files: a round repairs what overlapping fixes put off
+
+
+def converted_code(file: Path, base: Path) -> types.CodeType:
+    """The compiled, converted source of ``file``, with the file's own name and line numbers.
+
+    ``base`` is the directory that Python imports the file's project from. A file that cannot be converted is compiled
+    as it is, with a word on stderr.
+
+    Raises:
+        OSError, SyntaxError: as Python's own import would.
+    """
+    data = file.read_bytes()
+    tree = _converted_tree(file, base, data)
+    return compile(tree if tree is not None else data, os.fspath(file), "exec", dont_inherit=True)
+
+
+def _converted_tree(file: Path, base: Path, data: bytes) -> ast.Module | None:
+    path = file.relative_to(base).as_posix() if file.is_relative_to(base) else file.name
+    try:
+        source = decode(path, data, FileKind.PYTHON)
+    except UndecodableError:
+        return None  # Python's own message is the better one
+    project, settings = _project(base), Settings(keep_lines=True)
+    for _ in range(_ROUNDS):
+        findings = check_file(source, project, settings)
+        try:
+            converted = convert_text(source, findings, unsafe=False)
+        except BrokenFixError as error:
+            _say(f"{file} is left as it is: {error}")
+            return None
+        if not converted.edits:
+            _report(file, findings)
+            break
+        source = replace(source, text=converted.text)
+    return ast.parse(source.text, os.fspath(file))
+
+
+def _report(file: Path, left: Sequence[Finding]) -> None:
+    """Nothing silent: what will fail and has no fix is said when the module loads, not when it fails."""
+    for finding in left:
+        if finding.severity is Severity.ERROR:
+            _say(f"{file}:{finding.location.line} {finding.code} {finding.message}")
+
+
+def _say(message: str) -> None:
+    print(f"npuport: {message}", file=sys.stderr)
+
+
+@cache
+def _project(base: Path) -> Project:
+    return Project(texts=TextsOnDisk(base))
+
+
+class ConvertingLoader(importlib.machinery.SourceFileLoader):
+    """Loads a Python file converted. Writes no bytecode beside the user's files, for it would not be theirs."""
+
+    def get_code(self, fullname: str) -> types.CodeType:
+        file = Path(self.path).absolute()
+        depth = fullname.count(".") + (2 if file.name == "__init__.py" else 1)
+        return converted_code(file, file.parents[depth - 1])
+
+
+class ConvertingFinder(MetaPathFinder):
+    """Finds what Python would find; for the user's own source files it puts the converting loader in place."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)
+        if spec is None or spec.origin is None or not isinstance(spec.loader, importlib.machinery.SourceFileLoader):
+            return None
+        if not is_own(spec.origin):
+            return None
+        spec.loader = ConvertingLoader(fullname, spec.origin)
+        return spec
+
+
+def is_own(origin: str) -> bool:
+    """Whether a file is the user's own: neither Python's, nor an installed package's, nor npuport's."""
+    file = os.path.realpath(origin)
+    return not any(file.startswith(folder) for folder in _foreign())
+
+
+@cache
+def _foreign() -> tuple[str, ...]:
+    names = ("stdlib", "platstdlib", "purelib", "platlib")
+    folders = {sysconfig.get_paths()[name] for name in names} | {*site.getsitepackages(), site.getusersitepackages()}
+    folders.add(os.fspath(Path(__file__).parent.parent))
+    return tuple(os.path.realpath(folder) + os.sep for folder in folders)
+
+
+def install() -> None:
+    """Convert every module of the user's own that is imported from now on. Twice is the same as once."""
+    if not any(isinstance(finder, ConvertingFinder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, ConvertingFinder())
