@@ -20,6 +20,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import on_cann
+
 TABLE = Path(__file__).resolve().parents[1] / "src/npuport/facts/data/torch_cuda_measured.csv"
 COLUMNS = (
     "name",
@@ -246,4 +248,5 @@ def main(target: str = str(TABLE)) -> None:
 
 
 if __name__ == "__main__":
+    on_cann.ensure()
     main(*sys.argv[1:])

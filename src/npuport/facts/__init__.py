@@ -6,23 +6,93 @@ Importing this package loads no table and no torch; a table is read at its first
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False  # type checkers know the name; importing it from typing would cost most of this module's time
 if TYPE_CHECKING:
-    from npuport.facts.cuda_names import CudaName as CudaName
-    from npuport.facts.cuda_names import torch_cuda as torch_cuda
-    from npuport.facts.cuda_names import torch_cuda_names as torch_cuda_names
+    from npuport.facts.accelerator import AcceleratorName, accelerator_name, all_accelerator_names
+    from npuport.facts.chips import DEFAULT_CHIP, Chip, all_chips, chip
+    from npuport.facts.cuda_names import CudaName, all_torch_cuda_names, torch_cuda
+    from npuport.facts.dtypes import Dtype, all_dtypes, dtype
+    from npuport.facts.libraries import Library, all_libraries, distribution, library
+    from npuport.facts.messages import Message, all_messages, message_in
+    from npuport.facts.operators import Operator, all_operators, operator_status
+    from npuport.facts.torch_names import TorchName, all_torch_names, torch_name
+    from npuport.facts.variables import Variable, all_variables, variable
+    from npuport.facts.versions import Release, all_releases, torch_npu_for
 
 _HOMES = {
-    "cuda_names": ("CudaName", "torch_cuda", "torch_cuda_names"),
+    "DEFAULT_CHIP": "chips",
+    "AcceleratorName": "accelerator",
+    "Chip": "chips",
+    "CudaName": "cuda_names",
+    "Dtype": "dtypes",
+    "Library": "libraries",
+    "Message": "messages",
+    "Operator": "operators",
+    "Release": "versions",
+    "TorchName": "torch_names",
+    "Variable": "variables",
+    "accelerator_name": "accelerator",
+    "all_accelerator_names": "accelerator",
+    "all_chips": "chips",
+    "all_dtypes": "dtypes",
+    "all_libraries": "libraries",
+    "all_messages": "messages",
+    "all_operators": "operators",
+    "all_releases": "versions",
+    "all_torch_cuda_names": "cuda_names",
+    "all_torch_names": "torch_names",
+    "all_variables": "variables",
+    "chip": "chips",
+    "distribution": "libraries",
+    "dtype": "dtypes",
+    "library": "libraries",
+    "message_in": "messages",
+    "operator_status": "operators",
+    "torch_cuda": "cuda_names",
+    "torch_name": "torch_names",
+    "torch_npu_for": "versions",
+    "variable": "variables",
 }
-_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
-__all__ = sorted(_HOME_OF)  # noqa: PLE0605
+__all__ = [
+    "DEFAULT_CHIP",
+    "AcceleratorName",
+    "Chip",
+    "CudaName",
+    "Dtype",
+    "Library",
+    "Message",
+    "Operator",
+    "Release",
+    "TorchName",
+    "Variable",
+    "accelerator_name",
+    "all_accelerator_names",
+    "all_chips",
+    "all_dtypes",
+    "all_libraries",
+    "all_messages",
+    "all_operators",
+    "all_releases",
+    "all_torch_cuda_names",
+    "all_torch_names",
+    "all_variables",
+    "chip",
+    "distribution",
+    "dtype",
+    "library",
+    "message_in",
+    "operator_status",
+    "torch_cuda",
+    "torch_name",
+    "torch_npu_for",
+    "variable",
+]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     """Load the module that holds ``name`` at its first use."""
-    if name not in _HOME_OF:
+    if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOME_OF[name]}"), name)
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

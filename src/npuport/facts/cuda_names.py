@@ -68,7 +68,7 @@ def torch_cuda(name: str) -> CudaName | None:
     return _table().get(name)
 
 
-def torch_cuda_names() -> tuple[CudaName, ...]:
+def all_torch_cuda_names() -> tuple[CudaName, ...]:
     """Every entry, ordered by name."""
     return tuple(_table().values())
 

@@ -1,0 +1,68 @@
+"""Environment variables of the CUDA world and what Ascend reads instead."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Literal, cast
+
+from npuport.facts._tables import basis, rows
+from npuport.findings import Basis
+
+Status = Literal["renamed", "same", "no-counterpart"]
+
+# Families that only NVIDIA's software reads: a member without an entry of its own has no counterpart.
+_FAMILIES = {
+    "TORCH_NCCL_": "Read by PyTorch's NCCL backend only; torch_npu has no TORCH_HCCL_ variable for it.",
+    "NCCL_": "Read by NCCL only; HCCL has its own variables.",
+    "CUDNN_": "cuDNN is not used on an NPU.",
+    "CUBLAS_": "cuBLAS is not used on an NPU.",
+    "CUDA_": "Read by the CUDA runtime or toolkit only.",
+    "NVIDIA_": "Read by NVIDIA's driver or container runtime only.",
+    "NVTE_": "Read by Transformer Engine only.",
+    "NVSHMEM_": "Read by NVSHMEM only.",
+}
+
+
+@dataclass(frozen=True)
+class Variable:
+    """An environment variable of the CUDA world.
+
+    ``status`` is "renamed" (set ``counterpart``; ``note`` says where values differ), "same" (leave it) or
+    "no-counterpart" (nothing on Ascend reads it; ``note`` says what to use, if anything).
+    """
+
+    name: str
+    status: Status
+    counterpart: str | None
+    note: str
+    basis: Basis
+
+
+def variable(name: str) -> Variable | None:
+    """The entry of an environment variable; None if it is neither known nor of a family of NVIDIA's."""
+    return _table().get(name) or _of_family(name)
+
+
+def all_variables() -> tuple[Variable, ...]:
+    """Every entry, in the order of the table."""
+    return tuple(_table().values())
+
+
+def _of_family(name: str) -> Variable | None:
+    note = next((note for prefix, note in _FAMILIES.items() if name.startswith(prefix) and name != prefix), None)
+    return Variable(name, "no-counterpart", None, note, Basis("its prefix", "inferred")) if note else None
+
+
+@cache
+def _table() -> dict[str, Variable]:
+    return {
+        row["name"]: Variable(
+            name=row["name"],
+            status=cast("Status", row["status"]),
+            counterpart=row["counterpart"] or None,
+            note=row["note"],
+            basis=basis(row),
+        )
+        for row in rows("variables")
+    }
