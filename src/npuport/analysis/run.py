@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -47,6 +48,9 @@ def analyze(tree: Tree, settings: Settings, jobs: int | None = None, progress: P
     )
 
 
+_ENGINE = re.compile(r"NP(0|9)\d{0,2}")  # findings that the engine makes itself, without a rule class
+
+
 def _check(source: SourceFile, context: tuple[Project, Settings]) -> list[Finding]:
     return check_file(source, *context)
 
@@ -57,8 +61,10 @@ def select(findings: Iterable[Finding], chosen: Sequence[str], ignored: Sequence
     Raises:
         UserError: for a word that no rule answers to.
     """
+    findings = tuple(findings)
+    known = {(rule.code, rule.name) for rule in all_rules()} | {(finding.code, finding.name) for finding in findings}
     for word in (*chosen, *ignored):
-        if not any(_matches(rule.code, rule.name, word) for rule in all_rules()):
+        if not any(_matches(code, name, word) for code, name in known) and not _ENGINE.fullmatch(word.upper()):
             raise UserError("no rule is called {word}. `npuport explain` lists them.", word=word)
     return tuple(
         finding

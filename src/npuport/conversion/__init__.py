@@ -1,0 +1,1 @@
+"""Stage 2: choosing fixes, applying them, writing the tree, and proving that nothing was left in silence."""

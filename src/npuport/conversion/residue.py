@@ -1,0 +1,106 @@
+"""An independent look at converted text: which CUDA-world words are still there, and does a finding speak for each?
+
+This scan knows nothing of the rules on purpose. A word that no remaining finding covers is a defect of npuport: something
+would have been left behind in silence.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from npuport.findings import Finding
+from npuport.source.files import FileKind, SourceFile
+from npuport.source.text import LineIndex
+
+# "cuda" also inside longer words (is_cuda, cudaMalloc, PYCUDA), since such names are nearly always CUDA's.
+_WORD = re.compile(
+    r"(?<!barra)cuda|nccl|cudnn|cublas|cufft|curand|cusolver|cusparse|cutlass|cupti"
+    r"|nvidia|nvtx|nvcc|nvrtc|nvml|nvlink|nvjpeg|nvshmem|cupy|tensorrt"
+    r"|(?<![a-z0-9])(?:nsys|nsight)(?![a-z0-9])",
+    re.IGNORECASE,
+)
+_NAME = re.compile(r"[\w.-]*")
+_NAME_BEFORE = re.compile(r"[\w.-]*\Z")
+_ABOUT_THE_WHOLE_FILE = frozenset({"unparsable-python"})  # says that the file is left as it is, with all it holds
+_SUPPRESSED = re.compile(r"npuport:\s*ignore", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Occurrence:
+    """A CUDA-world word; line and column count from 1, within ``cell`` for a notebook."""
+
+    path: str
+    line: int
+    column: int
+    word: str  # the whole dotted name around it
+    cell: int | None = None
+
+    def __str__(self) -> str:
+        cell = "" if self.cell is None else f":cell {self.cell}"
+        return f"{self.path}{cell}:{self.line}:{self.column}"
+
+
+def occurrences(source: SourceFile, by_cell: bool = True) -> Iterator[Occurrence]:
+    """Every CUDA-world word in a file, at most once for each dotted name.
+
+    In a notebook only the sources of cells count; outputs tell what an earlier run printed. With ``by_cell`` False a
+    notebook is read like any other text.
+    """
+    for cell, text in _units(source, by_cell):
+        index: LineIndex | None = None
+        end = 0
+        for match in _WORD.finditer(text):
+            if match.start() < end:
+                continue
+            index = index or LineIndex(text)
+            line, column = index.position(match.start())
+            line_start = match.start() - column + 1
+            before = _NAME_BEFORE.search(text, line_start, match.start())
+            after = _NAME.match(text, match.end())
+            start = before.start() if before else match.start()
+            end = after.end() if after else match.end()
+            yield Occurrence(source.path, line, start - line_start + 1, text[start:end], cell)
+
+
+def unexplained(source: SourceFile, findings: Iterable[Finding]) -> list[Occurrence]:
+    """The words on lines that no finding of the same file covers and no ``npuport: ignore`` comment excuses."""
+    findings = [finding for finding in findings if finding.location.path == source.path]
+    if any(finding.name in _ABOUT_THE_WHOLE_FILE for finding in findings):
+        return []
+    # Findings about a notebook name cells, or else lines of its JSON; look where they look.
+    by_cell = not findings or any(finding.location.cell is not None for finding in findings)
+    found = list(occurrences(source, by_cell))
+    if not found:
+        return []
+    covered = {
+        (finding.location.cell, line)
+        for finding in findings
+        for line in range(finding.location.line, max(finding.location.end_line, finding.location.line) + 1)
+    }
+    excused = {
+        (cell, LineIndex(text).position(match.start())[0])
+        for cell, text in _units(source, by_cell)
+        for match in _SUPPRESSED.finditer(text)
+    }
+    return [word for word in found if (word.cell, word.line) not in covered | excused]
+
+
+def _units(source: SourceFile, by_cell: bool) -> Iterator[tuple[int | None, str]]:
+    cells = _cells(source) if by_cell and source.kind is FileKind.NOTEBOOK else None
+    if cells is None:
+        yield None, source.text
+    else:
+        yield from cells
+
+
+def _cells(source: SourceFile) -> list[tuple[int | None, str]] | None:
+    """(index, source) of every cell; None when the file is not a notebook's JSON."""
+    try:
+        cells = json.loads(source.text)["cells"]
+        texts = [cell.get("source", "") for cell in cells]
+        return [(index, text if isinstance(text, str) else "".join(text)) for index, text in enumerate(texts)]
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None

@@ -1,0 +1,147 @@
+"""Converting every file of a tree, again and again until nothing changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import count
+
+from npuport.conversion.changes import Change, changes
+from npuport.conversion.convert import BrokenFixError, Converted, convert_text
+from npuport.conversion.residue import Occurrence, unexplained
+from npuport.findings import Edit, Finding
+from npuport.rules.engine import check_file
+from npuport.rules.settings import Settings
+from npuport.source.files import SourceFile
+from npuport.source.parallel import Failure, Progress, map_files
+from npuport.source.project import Project
+
+ROUNDS = 10
+"""A round repairs what the one before put off because two fixes overlapped, or what only shows once another file is
+converted. Real trees need two or three; a rule that never settles is a defect and must not loop."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConvertedFile:
+    """One file before and after."""
+
+    source: SourceFile
+    text: str
+    changes: tuple[Change, ...] = ()
+
+    @property
+    def changed(self) -> bool:
+        return self.text != self.source.text
+
+    def encoded(self) -> bytes:
+        return self.source.encode(self.text)
+
+
+@dataclass(frozen=True)
+class Conversion:
+    """Every file of a tree, converted to a fixed point. ``left`` and ``unexplained`` are located in the new texts."""
+
+    files: tuple[ConvertedFile, ...]
+    left: tuple[Finding, ...]
+    unexplained: tuple[Occurrence, ...]
+    failures: tuple[Failure, ...]
+
+    @property
+    def changed(self) -> tuple[ConvertedFile, ...]:
+        return tuple(file for file in self.files if file.changed)
+
+    @property
+    def edit_count(self) -> int:
+        return sum(len(file.changes) for file in self.files)
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    project: Project
+    settings: Settings
+    unsafe: bool
+    frozen: frozenset[str]  # files that must stay as they are
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    converted: Converted
+    unexplained: tuple[Occurrence, ...]
+    broken: Failure | None = None
+
+
+@dataclass(slots=True)
+class _Progressing:
+    """One file on its way: its current form, and how it came about."""
+
+    original: SourceFile
+    current: SourceFile
+    edits: list[Sequence[Edit]]
+    changes: list[Change]
+
+    def take(self, converted: Converted) -> None:
+        self.changes += changes(self.current, converted, self.edits, self.original)
+        self.edits.append(converted.edits)
+        self.current = replace(self.current, text=converted.text)
+
+    def revert(self) -> None:
+        self.current, self.edits, self.changes = self.original, [], []
+
+
+def convert_files(
+    files: Sequence[SourceFile],
+    settings: Settings,
+    unsafe: bool = False,
+    jobs: int | None = None,
+    progress: Progress | None = None,
+) -> Conversion:
+    """Convert ``files`` until another run would change nothing.
+
+    A file that a fix would break, or whose fixes never settle, keeps its text and gets a failure.
+    """
+    states = [_Progressing(file, file, [], []) for file in files]
+    failures: dict[str, Failure] = {}
+    outcomes: list[_Outcome | Failure] = []
+    for number in count():  # ends: from ROUNDS on, every round that moves anything freezes one more file
+        current = [state.current for state in states]
+        task = _Task(Project(current), settings, unsafe, frozenset(failures))
+        outcomes = map_files(_convert_once, current, task, jobs, progress if number == 0 else None)
+        moved = False
+        for state, outcome in zip(states, outcomes, strict=True):
+            path = state.current.path
+            if isinstance(outcome, Failure) or outcome.broken:
+                broken = outcome if isinstance(outcome, Failure) else outcome.broken
+                assert broken is not None
+                moved |= path not in failures
+                failures.setdefault(path, broken)
+                state.revert()
+            elif outcome.converted.edits:
+                moved = True
+                if number >= ROUNDS:
+                    codes = ", ".join(sorted({finding.code for finding in outcome.converted.applied}))
+                    failures[path] = Failure(path, codes, f"its fixes do not settle after {ROUNDS} rounds")
+                    state.revert()
+                else:
+                    state.take(outcome.converted)
+        if not moved:
+            break
+    finished = [outcome for outcome in outcomes if not isinstance(outcome, Failure)]
+    return Conversion(
+        files=tuple(ConvertedFile(state.original, state.current.text, tuple(state.changes)) for state in states),
+        left=tuple(finding for outcome in finished for finding in outcome.converted.left),
+        unexplained=tuple(word for outcome in finished for word in outcome.unexplained),
+        failures=tuple(failures[path] for path in sorted(failures)),
+    )
+
+
+def _convert_once(source: SourceFile, task: _Task) -> _Outcome:
+    findings = check_file(source, task.project, task.settings)
+    converted, broken = Converted(source.text, (), tuple(findings)), None
+    if source.path not in task.frozen:
+        try:
+            converted = convert_text(source, findings, task.unsafe)
+        except BrokenFixError as error:
+            broken = Failure(source.path, "", str(error))
+    # Only the round that changes nothing counts, and there the text is that of ``source``.
+    words = () if converted.edits else tuple(unexplained(source, findings))
+    return _Outcome(converted, words, broken)

@@ -1,0 +1,35 @@
+"""The user's language. English sentences are the keys; a sentence without a translation is shown in English."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from functools import cache
+
+from npuport.errors import UserError
+
+
+def language(environment: Mapping[str, str] | None = None) -> str:
+    """"zh" or "en": NPUPORT_LANG, else the locale's language for messages (LC_ALL, LC_MESSAGES, LANG)."""
+    variables = os.environ if environment is None else environment
+    chosen = next((variables[name] for name in ("NPUPORT_LANG", "LC_ALL", "LC_MESSAGES", "LANG") if variables.get(name)), "")
+    return "zh" if chosen.lower().startswith("zh") else "en"
+
+
+def translate(template: str, **values: object) -> str:
+    """The sentence in the user's language, with its ``{placeholders}`` filled."""
+    return _catalogue(language()).get(template, template).format(**values)
+
+
+def translate_error(error: UserError) -> str:
+    """The message of an error in the user's language."""
+    return translate(error.template, **error.values)
+
+
+@cache
+def _catalogue(code: str) -> Mapping[str, str]:
+    if code == "zh":
+        from npuport.report.chinese import SENTENCES
+
+        return SENTENCES
+    return {}
