@@ -153,6 +153,8 @@ class CudaMapLocationKey(Rule):
             return
         if any(isinstance(key, ast.Constant) and str(key.value).startswith("npu") for key in ast.walk(node)):
             return
+        if use_of(node, context) is not Use.DEVICE and not all(_is_location(value) for value in node.values):
+            return  # a table of something else, such as memory limits
         additions = []
         for key, value in zip(node.keys, node.values, strict=True):
             if key is None or not _is_indexed_key(key):
@@ -161,8 +163,7 @@ class CudaMapLocationKey(Rule):
             if None in texts:
                 return
             additions.append(": ".join(text for text in texts if text is not None))
-        start, end = context.module.lines.span(node.values[-1])
-        del start
+        end = context.module.lines.span(node.values[-1])[1]
         yield context.finding(
             self,
             node,
@@ -178,6 +179,10 @@ def _is_indexed_key(node: ast.expr) -> bool:
     if isinstance(text, ast.Constant):
         return isinstance(text.value, str) and re.fullmatch(_DEVICE, text.value) is not None and ":" in text.value
     return _device_literal(text)
+
+
+def _is_location(node: ast.expr) -> bool:
+    return _is_indexed_key(node) or _device_literal(node) or (isinstance(node, ast.Constant) and node.value == "cpu")
 
 
 def _respelled_text(node: ast.expr, context: Context) -> str | None:

@@ -11,8 +11,8 @@ from functools import cache
 from npuport.findings import Finding, Location, Severity
 from npuport.rules import registry
 from npuport.rules.base import Context, Rule
-from npuport.rules.entry_points import entry_point_finding
-from npuport.rules.mentions import mentions_in_other_file, mentions_in_python
+from npuport.rules.entry_points import entry_point_finding, may_be_script
+from npuport.rules.mentions import WORDS, mentions_in_other_file, mentions_in_python
 from npuport.rules.settings import Settings
 from npuport.rules.suppressions import suppress
 from npuport.source.files import FileKind, SourceFile
@@ -28,7 +28,9 @@ def check_file(source: SourceFile, project: Project, settings: Settings) -> list
     """Every finding in one file of ``project``, in order of position; suppressed ones are left out. Pure."""
     if source.kind is not FileKind.PYTHON:
         return sorted(mentions_in_other_file(source), key=_order)
-    if not any(word in source.text for word in _gate()):
+    if not (
+        any(word in source.text for word in _gate()) or WORDS.search(source.text) or _is_bare_script(source, settings)
+    ):
         return []
     try:
         module = Module(source.path, source.text)
@@ -42,6 +44,11 @@ def check_file(source: SourceFile, project: Project, settings: Settings) -> list
         findings += [entry] if entry is not None else []
     findings += mentions_in_python(context, findings)
     return sorted(suppress(source, findings), key=_order)
+
+
+def _is_bare_script(source: SourceFile, settings: Settings) -> bool:
+    """Whether a file without a CUDA word of its own may be a script that needs the import."""
+    return settings.target == "import" and may_be_script(source.text)
 
 
 def _order(finding: Finding) -> tuple[int, int, str]:

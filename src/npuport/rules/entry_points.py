@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ast
 import posixpath
+import re
 from collections.abc import Sequence
 
 from npuport.findings import Applicability, Edit, Finding, Fix, Location, Severity
 from npuport.rules.base import Context
 
 LINE = "import npuport.auto  # must stay the first import: runs this script on the NPU where there is one"
+_WORKS = re.compile(r"(?m)^(?:for|while|with)\b")
 
 
 def entry_point_finding(context: Context, findings: Sequence[Finding]) -> Finding | None:
@@ -37,6 +39,11 @@ def entry_point_finding(context: Context, findings: Sequence[Finding]) -> Findin
         message="this script needs npuport's import as its first, so that its CUDA code runs on the NPU",
         fix=Fix((Edit(at, at, LINE + context.newline),), Applicability.SAFE, "add the import"),
     )
+
+
+def may_be_script(text: str) -> bool:
+    """A quick look before parsing: whether ``entry_point_finding`` could take a file for a script."""
+    return "__name__" in text or _WORKS.search(text) is not None
 
 
 def _is_future(statement: ast.stmt) -> bool:

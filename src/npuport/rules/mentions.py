@@ -11,18 +11,12 @@ from collections.abc import Iterable, Iterator
 from npuport.findings import Finding, Location, Severity
 from npuport.rules.base import Context
 from npuport.source.files import FileKind, SourceFile
-from npuport.source.text import LineIndex
+from npuport.source.text import STRING_OR_COMMENT, LineIndex
 
 # Words of the CUDA world in any spelling: inside identifiers, strings, comments.
 WORDS = re.compile(
     r"(?i)cuda|nccl|cudnn|cublas|cufft|cusparse|curand|nvidia|nvtx|nvcc|nvml|cupy|nvrtc|nvlink|nvshmem"
     r"|\btensorrt\b|\bptxas\b"
-)
-_STRING_OR_COMMENT = re.compile(
-    r"(?P<comment>\#[^\r\n]*)"
-    r"|(?P<string>(?i:\b[rbfu]{1,2})?(?:\"\"\"(?:[^\\]|\\.)*?\"\"\"|'''(?:[^\\]|\\.)*?'''"
-    r"|\"(?:[^\"\\\r\n]|\\.)*\"|'(?:[^'\\\r\n]|\\.)*'))",
-    re.DOTALL,
 )
 
 
@@ -34,7 +28,7 @@ def mentions_in_python(context: Context, findings: Iterable[Finding]) -> list[Fi
         return []
     index = context.module.lines
     covered = _Covered(findings)
-    spans = [(match.start(), match.end(), match.lastgroup) for match in _STRING_OR_COMMENT.finditer(text)]
+    spans = [(match.start(), match.end(), match.lastgroup) for match in STRING_OR_COMMENT.finditer(text)]
     made: dict[tuple[int, str], Finding] = {}
     cursor = 0
     for word in words:

@@ -56,6 +56,7 @@ _DEVICE_PARAMETERS = {
 }
 _DEVICE_METHODS = {"to", "cuda", "npu", "to_empty"}  # whose first argument is a device when it is a string
 _LOOKUPS = {"get", "pop", "setdefault", "getenv", "getattr"}
+_KEYED = {"get", "pop", "setdefault"}  # methods whose first argument is a key
 _TEXT_CALLS = {
     "print", "debug", "info", "warning", "warn", "error", "critical", "exception", "log", "write", "format_exc", "join",
     "set_description", "set_postfix", "fail", "skip", "exit",
@@ -189,6 +190,10 @@ def _in_call(node: ast.AST, around: ast.Call, context: Context) -> Use | None:
     method = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
     if position == 0 and method in _DEVICE_METHODS and isinstance(function, ast.Attribute):
         return Use.DEVICE
+    if isinstance(parent(around), ast.Raise):
+        return Use.TEXT
+    if position == 0 and method in _KEYED and isinstance(function, ast.Attribute):
+        return Use.KEY
     if method == "startswith" and isinstance(function, ast.Attribute):
         return Use.COMPARED if is_device_like(function.value, context) else Use.COMPARED_UNKNOWN
     if method in _LOOKUPS and position >= 1 and any(_names_device(arg) for arg in around.args[:position]):

@@ -9,6 +9,14 @@ import re
 # What Python's tokenizer takes for the end of a line; form feeds and Unicode separators are not.
 _LINE_END = re.compile(r"\r\n|\r|\n")
 
+# The strings and comments of Python source, in order: far quicker than tokenize. An f-string's inner quotes split it.
+STRING_OR_COMMENT = re.compile(
+    r"(?P<comment>\#[^\r\n]*)"
+    r"|(?P<string>(?i:\b[rbfu]{1,2})?(?:\"\"\"(?:[^\\]|\\.)*?\"\"\"|'''(?:[^\\]|\\.)*?'''"
+    r"|\"(?:[^\"\\\r\n]|\\.)*\"|'(?:[^'\\\r\n]|\\.)*'))",
+    re.DOTALL,
+)
+
 
 class LineIndex:
     """Turns the (line, UTF-8 byte column) pairs of ``ast`` into character offsets, and offsets into (line, column)."""
