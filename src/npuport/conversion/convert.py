@@ -26,7 +26,7 @@ class Converted:
 
 
 class BrokenFixError(Exception):
-    """Fixes that make a file unusable: a defect of npuport. The message names the rules; the file must stay as it is."""
+    """Fixes that make a file unusable: a defect of npuport. The message names the rules; the file stays as it is."""
 
 
 def convert_text(source: SourceFile, findings: Sequence[Finding], unsafe: bool) -> Converted:

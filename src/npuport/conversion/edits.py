@@ -5,6 +5,7 @@ from __future__ import annotations
 import bisect
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from npuport.findings import Applicability, Edit, Finding, Fix
 
@@ -49,7 +50,7 @@ def origin(edits: Sequence[Edit], offset: int) -> int:
 
 
 def overlap(one: Edit, other: Edit) -> bool:
-    """Whether two edits cannot both be made: a shared character, an insertion inside, or two insertions at one place."""
+    """Whether two edits cannot both be made: a shared character, an insertion inside, or two insertions at a place."""
     if one.start == one.end and other.start == other.end:
         return one.start == other.start
     return one.start < other.end and other.start < one.end
@@ -65,7 +66,7 @@ def _changes(text: str, fix: Fix) -> bool:
     for edit in edits:
         if not 0 <= edit.start <= edit.end <= len(text):
             raise ValueError(f"an edit at {edit.start}:{edit.end} of a text of {len(text)} characters")
-    for before, after in zip(edits, edits[1:], strict=False):
+    for before, after in pairwise(edits):
         if overlap(before, after):
             raise ValueError(f"two edits of one fix overlap at {after.start}")
     return any(text[edit.start : edit.end] != edit.new for edit in edits)
@@ -88,13 +89,14 @@ def _contains(accepted: list[Edit], edit: Edit) -> bool:
 
 def _overlaps_any(accepted: list[Edit], edit: Edit) -> bool:
     index = bisect.bisect_left(accepted, edit)
-    # Neighbours suffice: accepted edits are disjoint. Two before, since an insertion may sit where a replacement starts.
+    # Accepted edits are disjoint, so neighbours suffice; two before, since an insertion may sit at a start.
     return any(overlap(edit, other) for other in accepted[max(0, index - 2) : index + 2])
 
 
 def _first_edit(finding: Finding) -> tuple[int, int, str]:
     edits = finding.fix.edits if finding.fix else ()
-    return min(((edit.start, edit.end) for edit in edits), default=(-1, -1)) + (finding.code,)
+    start, end = min(((edit.start, edit.end) for edit in edits), default=(-1, -1))
+    return start, end, finding.code
 
 
 def _by_place(finding: Finding) -> tuple[object, ...]:

@@ -1,7 +1,7 @@
 """An independent look at converted text: which CUDA-world words are still there, and does a finding speak for each?
 
-This scan knows nothing of the rules on purpose. A word that no remaining finding covers is a defect of npuport: something
-would have been left behind in silence.
+This scan knows nothing of the rules on purpose. A word that no remaining finding covers is a defect of npuport:
+something would have been left behind in silence.
 """
 
 from __future__ import annotations

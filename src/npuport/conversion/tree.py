@@ -54,19 +54,21 @@ def check_output(source: Path, out: Path, force: bool) -> None:
     except OSError as error:
         raise _cannot_write(out, error) from error
     if any((out / name).exists() for name in _VERSION_CONTROL):
-        raise OutputError("{out} is a repository, which npuport does not replace. Choose another place with -o.", out=out)
+        raise OutputError(
+            "{out} is a repository, which npuport does not replace. Choose another place with -o.", out=out
+        )
     if force:
         return
     written = _time_written(out)
     if written is None:
         raise OutputError(
-            "{out} is not empty and was not written by npuport. Choose another place with -o, or replace it with --force.",
+            "{out} is not empty and not npuport's. Choose another place with -o, or replace it with --force.",
             out=out,
         )
     foreign = _first_newer(out, written)
     if foreign:
         raise OutputError(
-            "{out} has changed since npuport wrote it ({path}). Choose another place with -o, or replace it with --force.",
+            "{out} has changed since npuport wrote it ({path}). Choose another place, or replace it with --force.",
             out=out,
             path=foreign,
         )
@@ -105,7 +107,9 @@ def write_copy(tree: Tree, conversion: Conversion, out: Path, records: Mapping[s
     out = Path(os.path.abspath(out))  # noqa: PTH100 - resolve() would follow a link that is to be replaced
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=f".npuport-{out.name}-", dir=out.parent, ignore_cleanup_errors=True) as aside:
+        with tempfile.TemporaryDirectory(
+            prefix=f".npuport-{out.name}-", dir=out.parent, ignore_cleanup_errors=True
+        ) as aside:
             fresh = Path(aside, "new")
             fresh.mkdir()
             missing, copied = _fill(tree, conversion, fresh)

@@ -27,7 +27,7 @@ _OF_SEVERITY = {
 
 
 def group_of(finding: Finding) -> Group:
-    """Errors that npuport can repair must change; those it cannot will fail. Libraries stand apart: one installs them."""
+    """Errors that npuport can repair must change, others will fail. Libraries stand apart: one installs them."""
     if "library" in finding.evidence:
         return Group.LIBRARIES
     if finding.severity is Severity.ERROR and fix_level(finding) in (Applicability.SAFE, Applicability.UNSAFE):

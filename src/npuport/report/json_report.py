@@ -57,6 +57,7 @@ def _plain(value: Any) -> Any:
 
 
 def analysis_json(
+    *,
     root: str,
     findings: Sequence[Finding],
     files: Mapping[str, int],

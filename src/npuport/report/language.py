@@ -10,9 +10,11 @@ from npuport.errors import UserError
 
 
 def language(environment: Mapping[str, str] | None = None) -> str:
-    """"zh" or "en": NPUPORT_LANG, else the locale's language for messages (LC_ALL, LC_MESSAGES, LANG)."""
+    """ "zh" or "en": NPUPORT_LANG, else the locale's language for messages (LC_ALL, LC_MESSAGES, LANG)."""
     variables = os.environ if environment is None else environment
-    chosen = next((variables[name] for name in ("NPUPORT_LANG", "LC_ALL", "LC_MESSAGES", "LANG") if variables.get(name)), "")
+    chosen = next(
+        (variables[name] for name in ("NPUPORT_LANG", "LC_ALL", "LC_MESSAGES", "LANG") if variables.get(name)), ""
+    )
     return "zh" if chosen.lower().startswith("zh") else "en"
 
 

@@ -87,7 +87,9 @@ def _body(finding: Finding, source: SourceFile | None, width: int, colour: str) 
             yield Text.assemble((f"{'fix':>{gutter}} │ ", "dim"), (_expand(printable(line)), "green"))
         for number, line in repaired.elsewhere:
             where = translate("line {number}", number=number)
-            yield Text.assemble((f"{'fix':>{gutter}} │ ", "dim"), (f"{printable(line)}", "green"), (f"   ({where})", "dim"))
+            yield Text.assemble(
+                (f"{'fix':>{gutter}} │ ", "dim"), (f"{printable(line)}", "green"), (f"   ({where})", "dim")
+            )
     if finding.basis:
         yield Text.assemble(" " * (gutter + 3), (f"[{finding.basis}]", "dim"))
 

@@ -1,0 +1,19 @@
+"""The command line. Only this package prints or reads argv."""
+
+from __future__ import annotations
+
+
+def main() -> None:
+    """Run `npuport`; ends the process with 0 (nothing to report), 1 (findings), 2 (misuse or unreadable input)."""
+    import sys
+
+    from npuport.cli.shared import guard
+
+    # Paths that are not UTF-8, and characters that the terminal lacks, are shown escaped rather than end the command.
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    with guard():
+        from npuport.cli.app import app
+
+        app()

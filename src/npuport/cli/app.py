@@ -1,0 +1,47 @@
+"""The commands of `npuport`, one module each."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from npuport import __version__
+from npuport.cli.analyze import analyze
+from npuport.cli.convert import convert
+from npuport.cli.explain import explain
+from npuport.cli.run import run
+from npuport.cli.shared import guard
+
+app = typer.Typer(
+    name="npuport",
+    help="Move PyTorch training from NVIDIA GPUs to Huawei Ascend NPUs.",
+    epilog="Exit codes: 0 nothing to report; 1 findings, or files that would change; 2 misuse or unreadable input.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command(short_help="Say what a source tree needs before it trains on an NPU.")(guard()(analyze))
+app.command(short_help="Rewrite CUDA code for the NPU.")(guard()(convert))
+app.command(short_help="Explain a rule, torch.cuda name, variable, library or chip.")(guard()(explain))
+# Everything after the command's own first word belongs to that command.
+app.command(
+    short_help="Run a command on the NPU, or on the simulated NPU.",
+    context_settings={"allow_interspersed_args": False},
+)(guard()(run))
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"npuport {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def npuport(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Move PyTorch training from NVIDIA GPUs to Huawei Ascend NPUs."""

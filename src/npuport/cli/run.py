@@ -1,0 +1,45 @@
+"""`npuport run`: start a CUDA training command on the NPU, or on the simulated NPU."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from npuport.errors import UserError
+
+
+def run(
+    command: Annotated[
+        list[str], typer.Argument(metavar="COMMAND…", help="What to run, after --.", show_default=False)
+    ],
+    sim: Annotated[bool, typer.Option("--sim", help="On the simulated NPU: no Ascend hardware is needed.")] = False,
+    devices: Annotated[int, typer.Option("--devices", min=1, metavar="N", help="Simulated devices.")] = 1,
+    chip: Annotated[str, typer.Option("--chip", metavar="C", help="The simulated chip.")] = "Ascend910B3",
+) -> None:
+    """Run a command; its exit code is this command's.
+
+    Without --sim the script's CUDA code is converted in memory and runs on the NPU of this machine. With --sim the
+    command runs as it is on the simulated NPU.
+
+    Example: npuport run --sim -- torchrun --nproc-per-node 2 train.py
+    """
+    raise SystemExit(_simulated(command, devices, chip) if sim else _real(command))
+
+
+def _real(command: list[str]) -> int:
+    from npuport.runtime.launch import run as start
+
+    return start(command)
+
+
+def _simulated(command: list[str], devices: int, chip: str) -> int:
+    from npuport.sim import SimOptions, SimulationUnavailable
+    from npuport.sim.launch import run as start
+
+    try:
+        return start(command, SimOptions(chip=chip, devices=devices))
+    except SimulationUnavailable as error:
+        raise UserError("{problem}\n  {next_step}", problem=error.problem, next_step=error.next_step) from error
+    except (ValueError, FileNotFoundError) as error:
+        raise UserError("{message}.", message=error) from error

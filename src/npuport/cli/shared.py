@@ -1,0 +1,119 @@
+"""What every command needs: exit codes, errors in one line, progress, and the words for skipped input."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from npuport.errors import UserError
+
+if TYPE_CHECKING:
+    from npuport.rules.settings import Settings
+    from npuport.source.files import Skipped
+    from npuport.source.parallel import Failure, Progress
+
+CLEAN, FINDINGS, MISUSE = 0, 1, 2
+INTERRUPTED, PIPE_CLOSED = 130, 141  # 128 + the signal's number, as shells report it
+
+_LISTED = 20  # skipped files named on stderr; the JSON and the record name all
+_PROGRESS_FROM = 100  # files; fewer are done before a bar could be read
+
+
+@contextmanager
+def guard() -> Iterator[None]:
+    """Ends the process in the way a user expects whatever happens inside: one line, the right exit code."""
+    try:
+        yield
+        sys.stdout.flush()
+    except UserError as error:
+        from npuport.report.language import translate_error
+
+        talk(f"npuport: {translate_error(error)}")
+        raise SystemExit(MISUSE) from None
+    except KeyboardInterrupt:
+        from npuport.report.language import translate
+
+        talk("npuport: " + translate("interrupted"))
+        raise SystemExit(INTERRUPTED) from None
+    except BrokenPipeError:
+        # Python flushes stdout once more when it ends; let that go nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SystemExit(PIPE_CLOSED) from None
+    except Exception as error:
+        _report_defect(error)
+        raise SystemExit(MISUSE) from None
+
+
+def _report_defect(error: Exception) -> None:
+    from npuport.report.language import translate
+
+    if os.environ.get("NPUPORT_DEBUG"):
+        import traceback
+
+        traceback.print_exc()
+    talk(f"npuport: {type(error).__name__}: {error}")
+    talk(translate("This is a defect of npuport. Run again with NPUPORT_DEBUG=1 and report it with the traceback."))
+
+
+def talk(text: str) -> None:
+    """One line for the person, on stderr."""
+    print(text, file=sys.stderr)
+
+
+@contextmanager
+def progress(total: int, what: str) -> Iterator[Progress | None]:
+    """A bar on stderr for long work in a terminal; None where nobody would see it."""
+    if total < _PROGRESS_FROM or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=total)
+        yield lambda done: bar.update(task, advance=done)
+
+
+def make_settings(target: str, torch_version: str, chip: str) -> Settings:
+    """Settings from options; a value that cannot be is the user's to correct."""
+    from npuport.rules.settings import Settings
+
+    try:
+        return Settings(target=target, torch_version=torch_version, chip=chip)
+    except ValueError as error:
+        raise UserError("{message}.", message=error) from error
+
+
+def name_skipped(skipped: Sequence[Skipped], failures: Sequence[Failure]) -> None:
+    """Name on stderr what was not read and what failed."""
+    from npuport.report.language import translate
+    from npuport.report.text import printable
+
+    # What should have been read comes first.
+    ordered = sorted(skipped, key=lambda one: (not one.unreadable, one.path))
+    for one in ordered[:_LISTED]:
+        reason = translate("not read: {reason}", reason=printable(one.reason))
+        talk(f"{printable(one.path)}: {reason}")
+    if len(ordered) > _LISTED:
+        talk(translate("… and {number} more not read", number=len(ordered) - _LISTED))
+    for failure in failures:
+        rule = failure.rule or "npuport"
+        talk(
+            translate(
+                "{path}: {rule} failed ({message}). This is a defect of npuport; please report it.",
+                path=printable(failure.path),
+                rule=rule,
+                message=printable(failure.message),
+            )
+        )
+        if os.environ.get("NPUPORT_DEBUG") and failure.detail:
+            talk(failure.detail)
+
+
+def codes(values: Sequence[str]) -> list[str]:
+    """Options such as ``--select NP2,NP301 --select NP9`` as one list."""
+    return [code.strip() for value in values for code in value.split(",") if code.strip()]
