@@ -67,7 +67,7 @@ class CudaDeviceString(Rule):
         if _chosen_against_npu(node, context):
             return
         edit = _respell(node, context)
-        if use is Use.DEVICE:
+        if use is Use.TAKEN:
             fix = context.fix([edit], title="name the NPU") if edit else None
             yield context.finding(self, node, _NO_CUDA, fix=fix, basis=_PRIVATE_USE, value=context.module.segment(node))
         else:
@@ -153,7 +153,7 @@ class CudaMapLocationKey(Rule):
             return
         if any(isinstance(key, ast.Constant) and str(key.value).startswith("npu") for key in ast.walk(node)):
             return
-        if use_of(node, context) is not Use.DEVICE and not all(_is_location(value) for value in node.values):
+        if use_of(node, context) is not Use.TAKEN and not all(_is_location(value) for value in node.values):
             return  # a table of something else, such as memory limits
         additions = []
         for key, value in zip(node.keys, node.values, strict=True):

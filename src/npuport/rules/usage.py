@@ -1,4 +1,4 @@
-"""How a string is used: as a device, in a comparison with a device, as text, or otherwise.
+"""How a string is used: as a device or backend, in a comparison with one, as text, or otherwise.
 
 The spelling of a literal says little: 'cuda' may be a device, a key, an option's name or part of a message. Its place
 in the program says what it is.
@@ -9,53 +9,94 @@ from __future__ import annotations
 import ast
 import enum
 import re
+from dataclasses import dataclass
 
 from npuport.rules.base import Context
-from npuport.source.module import parent
+from npuport.source.module import inner_scope, parent
 from npuport.source.resolver import External
+from npuport.source.scopes import FunctionNode, Scope
 
 
 class Use(enum.Enum):
     """What the program does with a string."""
 
-    DEVICE = "device"  # reaches a parameter or a variable that holds a device
-    COMPARED = "compared with a device"
+    TAKEN = "reaches a parameter or a variable that holds such a value"
+    COMPARED = "compared with such a value"
     COMPARED_UNKNOWN = "compared with something unknown"
     KEY = "key"
     TEXT = "text"
     UNKNOWN = "unknown"
 
 
-# Names that hold a device by everybody's convention.
-_DEVICE_NAME = re.compile(
-    r"(?i)^(?:.*_)?(?:device|devices|dev|device_?type|device_?str|device_?string|device_?id|map_?location|accelerator)\d*$"
+@dataclass(frozen=True)
+class Kind:
+    """A kind of value that strings stand for, and how code shows that it means one."""
+
+    names: re.Pattern[str]  # variables, parameters, keys, options and functions that hold one by convention
+    parameters: frozenset[tuple[str, int]]  # (qualified name, position) that take one; keywords are told by ``names``
+    methods: frozenset[str]  # methods whose first argument is one when it is a string
+    makers: frozenset[str]  # classes and functions whose call gives one
+
+    def named(self, name: str) -> bool:
+        """Whether a variable, parameter, key or function of this name holds one by convention."""
+        return self.names.match(name) is not None
+
+    def named_by(self, node: ast.expr) -> bool:
+        """The same for a literal that is such a name, as in ``getattr(args, "device")``."""
+        return isinstance(node, ast.Constant) and isinstance(node.value, str) and self.named(node.value.lstrip("-"))
+
+
+DEVICE = Kind(
+    names=re.compile(
+        r"(?i)^(?:.*_)?(?:device|devices|dev|device_?type|device_?str|device_?string|device_?id|map_?location"
+        r"|accelerator|pin_memory_device)\d*$"
+    ),
+    parameters=frozenset(
+        {
+            ("torch.device", 0),
+            ("torch.autocast", 0),
+            ("torch.amp.autocast", 0),
+            ("torch.amp.autocast_mode.autocast", 0),
+            ("torch.amp.GradScaler", 0),
+            ("torch.set_default_device", 0),
+            ("torch.Generator", 0),
+            ("torch.Stream", 0),
+            ("torch.Event", 0),
+            ("torch.load", 1),
+            ("torch.jit.load", 1),
+            ("torch.is_autocast_enabled", 0),
+            ("torch.get_autocast_dtype", 0),
+            ("torch.set_autocast_enabled", 0),
+            ("torch.set_autocast_dtype", 0),
+            ("torch.get_device_module", 0),
+            ("torch.amp.is_autocast_available", 0),
+            ("torch.distributed.device_mesh.init_device_mesh", 0),
+            ("torch.distributed.init_device_mesh", 0),
+            ("torch.distributed.device_mesh.DeviceMesh", 0),
+            ("torch.distributed.DeviceMesh", 0),
+        }
+    ),
+    methods=frozenset({"to", "cuda", "npu", "to_empty"}),
+    makers=frozenset({"torch.device"}),
 )
-# (qualified name, position) of parameters that take a device; keywords are told by their name.
-_DEVICE_PARAMETERS = {
-    ("torch.device", 0),
-    ("torch.autocast", 0),
-    ("torch.amp.autocast", 0),
-    ("torch.amp.autocast_mode.autocast", 0),
-    ("torch.amp.GradScaler", 0),
-    ("torch.set_default_device", 0),
-    ("torch.Generator", 0),
-    ("torch.Stream", 0),
-    ("torch.Event", 0),
-    ("torch.load", 1),
-    ("torch.jit.load", 1),
-    ("torch.is_autocast_enabled", 0),
-    ("torch.get_autocast_dtype", 0),
-    ("torch.set_autocast_enabled", 0),
-    ("torch.set_autocast_dtype", 0),
-    ("torch.get_device_module", 0),
-    ("torch.amp.is_autocast_available", 0),
-    ("torch.distributed.device_mesh.init_device_mesh", 0),
-    ("torch.distributed.init_device_mesh", 0),
-    ("torch.distributed.device_mesh.DeviceMesh", 0),
-    ("torch.distributed.DeviceMesh", 0),
-}
-_DEVICE_METHODS = {"to", "cuda", "npu", "to_empty"}  # whose first argument is a device when it is a string
+BACKEND = Kind(
+    names=re.compile(r"(?i)^(?:.*_)?(?:backend|backends)\d*$"),
+    parameters=frozenset(
+        {
+            ("torch.distributed.init_process_group", 0),
+            ("torch.distributed.distributed_c10d.init_process_group", 0),
+            ("torch.distributed.new_group", 2),
+            ("torch.distributed.Backend", 0),
+            ("torch.distributed.is_backend_available", 0),
+            ("deepspeed.init_distributed", 0),
+        }
+    ),
+    methods=frozenset(),
+    makers=frozenset({"torch.distributed.get_backend", "torch.distributed.Backend"}),
+)
+
 _LOOKUPS = {"get", "pop", "setdefault", "getenv", "getattr"}
+_LITERAL_TYPES = {"typing.Literal", "typing_extensions.Literal"}
 _KEYED = {"get", "pop", "setdefault"}  # methods whose first argument is a key
 _TEXT_CALLS = {
     "print", "debug", "info", "warning", "warn", "error", "critical", "exception", "log", "write", "format_exc", "join",
@@ -64,52 +105,49 @@ _TEXT_CALLS = {
 _TEXT_KEYWORDS = {"help", "description", "epilog", "metavar", "reason", "msg", "message", "title", "label", "name"}
 
 
-def is_device_name(name: str) -> bool:
-    """Whether a variable, parameter, key or function of this name holds a device by convention."""
-    return _DEVICE_NAME.match(name) is not None
-
-
-def is_device_like(node: ast.expr, context: Context) -> bool:
-    """Whether an expression is a device, its type or its text: ``x.device.type``, ``str(device)``, ``args.device``."""
+def is_like(node: ast.expr, context: Context, kind: Kind) -> bool:
+    """Whether an expression is of the kind, its type or its text: ``x.device.type``, ``get_backend()``, ``args.device``."""
     if isinstance(node, ast.Name):
-        return is_device_name(node.id) or _is_device_object(node, context)
+        return kind.named(node.id) or _is_made(node, context, kind)
     if isinstance(node, ast.Attribute):
-        return is_device_name(node.attr) or (node.attr == "type" and is_device_like(node.value, context))
+        return kind.named(node.attr) or (node.attr == "type" and is_like(node.value, context, kind))
     if isinstance(node, ast.Subscript):
         key = node.slice
         if isinstance(key, ast.Constant) and isinstance(key.value, str):
-            return is_device_name(key.value)
-        return is_device_like(node.value, context)
+            return kind.named(key.value)
+        return is_like(node.value, context, kind)
     if isinstance(node, ast.Call):
-        if context.name_of(node.func) == "torch.device":
+        if context.name_of(node.func) in kind.makers:
             return True
         if isinstance(node.func, ast.Name) and node.func.id in {"str", "getattr"} and node.args:
-            return any(is_device_like(argument, context) or _names_device(argument) for argument in node.args[:2])
+            return any(is_like(argument, context, kind) or kind.named_by(argument) for argument in node.args[:2])
         if isinstance(node.func, ast.Attribute):
-            if node.func.attr in {"split", "lower", "strip", "partition"}:
-                return is_device_like(node.func.value, context)
-            return bool(node.func.attr in _LOOKUPS and node.args and _names_device(node.args[0]))
+            if node.func.attr in {"split", "lower", "upper", "strip", "partition"}:
+                return is_like(node.func.value, context, kind)
+            if node.func.attr in _LOOKUPS and node.args and kind.named_by(node.args[0]):
+                return True
+        return kind.named(getattr(node.func, "attr", "") or getattr(node.func, "id", ""))
     return False
 
 
-def _is_device_object(node: ast.expr, context: Context) -> bool:
+def _is_made(node: ast.expr, context: Context, kind: Kind) -> bool:
     made = context.resolver.instance_class(node, context.scope(node))
-    return isinstance(made, External) and made.name == "torch.device"
+    return isinstance(made, External) and made.name in kind.makers
 
 
-def use_of(node: ast.expr, context: Context, depth: int = 3) -> Use:
-    """What the program does with the value of ``node``, a linked expression."""
+def use_of(node: ast.expr, context: Context, kind: Kind = DEVICE, depth: int = 3) -> Use:
+    """What the program does with the value of ``node``, a linked expression that may stand for a ``kind``."""
     current: ast.AST = node
     around = parent(current)
     while around is not None:
-        use = _step(current, around, context, depth)
+        use = _step(current, around, context, kind, depth)
         if use is not None:
             return use
         current, around = around, parent(around)
     return Use.UNKNOWN
 
 
-def _step(node: ast.AST, around: ast.AST, context: Context, depth: int) -> Use | None:
+def _step(node: ast.AST, around: ast.AST, context: Context, kind: Kind, depth: int) -> Use | None:
     """The use that ``around`` makes of its part ``node``; None when the value just passes through."""
     if isinstance(around, ast.IfExp):
         return Use.UNKNOWN if node is around.test else None
@@ -122,54 +160,53 @@ def _step(node: ast.AST, around: ast.AST, context: Context, depth: int) -> Use |
     if isinstance(around, ast.List | ast.Tuple | ast.Set):
         return None
     if isinstance(around, ast.Dict):
-        return _in_dict(node, around)
+        return _in_dict(node, around, kind)
     if isinstance(around, ast.Compare):
-        return _in_comparison(node, around, context)
+        return _in_comparison(node, around, context, kind)
     if isinstance(around, ast.Attribute):
         return _method_of(around)
     if isinstance(around, ast.Call):
-        return _in_call(node, around, context)
+        return _in_call(node, around, context, kind)
     if isinstance(around, ast.keyword):
-        return _in_keyword(around, context)
+        return _in_keyword(around, context, kind)
     if isinstance(around, ast.Subscript):
-        return Use.KEY if node is around.slice else Use.UNKNOWN
+        if node is not around.slice:
+            return Use.UNKNOWN
+        return None if context.name_of(around.value) in _LITERAL_TYPES else Use.KEY
+    if isinstance(around, ast.arg):  # def run(device: Literal["cuda", "cpu"])
+        return Use.TAKEN if kind.named(around.arg) else Use.UNKNOWN
     if isinstance(around, ast.Assign | ast.AnnAssign | ast.AugAssign):
-        return _assigned(around, context, depth)
+        return _assigned(around, context, kind, depth)
     if isinstance(around, ast.arguments):
-        return _default(node, around)
+        return _default(node, around, context, kind, depth)
     if isinstance(around, ast.Return):
-        return _returned(around, context)
+        return _returned(around, context, kind)
     if isinstance(around, ast.For | ast.comprehension):
-        target = around.target
-        return Use.DEVICE if isinstance(target, ast.Name) and is_device_name(target.id) else Use.UNKNOWN
+        return _held_by(around.target, context, kind, depth) if node is around.iter else Use.UNKNOWN
     if isinstance(around, ast.Expr | ast.Raise | ast.Assert):
         return Use.TEXT
     if isinstance(around, ast.MatchValue):
-        return _matched(around, context)
+        return _matched(around, context, kind)
     if isinstance(around, ast.Lambda):
         return Use.UNKNOWN
     return Use.UNKNOWN if isinstance(around, ast.stmt) else None
 
 
-def _names_device(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and isinstance(node.value, str) and is_device_name(node.value.lstrip("-"))
-
-
-def _in_dict(node: ast.AST, around: ast.Dict) -> Use | None:
+def _in_dict(node: ast.AST, around: ast.Dict, kind: Kind) -> Use | None:
     for key, value in zip(around.keys, around.values, strict=True):
         if key is node:
             return Use.KEY
         if value is node and isinstance(key, ast.Constant) and isinstance(key.value, str):
-            if is_device_name(key.value):
-                return Use.DEVICE
+            if kind.named(key.value):
+                return Use.TAKEN
             if key.value.startswith("cuda"):  # a map_location table: {"cuda:0": "cuda:1"}
-                return Use.DEVICE
+                return Use.TAKEN
     return None
 
 
-def _in_comparison(node: ast.AST, around: ast.Compare, context: Context) -> Use:
+def _in_comparison(node: ast.AST, around: ast.Compare, context: Context, kind: Kind) -> Use:
     others = [part for part in (around.left, *around.comparators) if part is not node]
-    if any(is_device_like(part, context) for part in others):
+    if any(is_like(part, context, kind) for part in others):
         return Use.COMPARED
     return Use.COMPARED_UNKNOWN
 
@@ -182,36 +219,36 @@ def _method_of(around: ast.Attribute) -> Use | None:
     return Use.UNKNOWN
 
 
-def _in_call(node: ast.AST, around: ast.Call, context: Context) -> Use | None:
+def _in_call(node: ast.AST, around: ast.Call, context: Context, kind: Kind) -> Use | None:
     function = around.func
     if node is function:  # the result of "…".format(…)
         return None
     position = around.args.index(node) if isinstance(node, ast.expr) and node in around.args else -1
     method = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
-    if position == 0 and method in _DEVICE_METHODS and isinstance(function, ast.Attribute):
-        return Use.DEVICE
+    if position == 0 and method in kind.methods and isinstance(function, ast.Attribute):
+        return Use.TAKEN
     if isinstance(parent(around), ast.Raise):
         return Use.TEXT
     if position == 0 and method in _KEYED and isinstance(function, ast.Attribute):
         return Use.KEY
     if method == "startswith" and isinstance(function, ast.Attribute):
-        return Use.COMPARED if is_device_like(function.value, context) else Use.COMPARED_UNKNOWN
-    if method in _LOOKUPS and position >= 1 and any(_names_device(arg) for arg in around.args[:position]):
-        return Use.DEVICE
-    if method == "parametrize" and position == 1 and _names_device(around.args[0]):
-        return Use.DEVICE
+        return Use.COMPARED if is_like(function.value, context, kind) else Use.COMPARED_UNKNOWN
+    if method in _LOOKUPS and position >= 1 and any(kind.named_by(arg) for arg in around.args[:position]):
+        return Use.TAKEN
+    if method == "parametrize" and position == 1 and kind.named_by(around.args[0]):
+        return Use.TAKEN
     name = context.name_of(function)
     if name == "builtins.str":
         return None
     if name in {"builtins.getattr", "builtins.hasattr", "builtins.setattr"}:
         return Use.KEY
-    if (name, position) in _DEVICE_PARAMETERS:
-        return Use.DEVICE
+    if (name, position) in kind.parameters:
+        return Use.TAKEN
     own = context.definition_of(function)
     if own is not None and position >= 0:
         parameter = _parameter(own.node, position)
-        if parameter is not None and is_device_name(parameter):
-            return Use.DEVICE
+        if parameter is not None and kind.named(parameter):
+            return Use.TAKEN
     if method in _TEXT_CALLS or name in {f"builtins.{text}" for text in _TEXT_CALLS}:
         return Use.TEXT
     return Use.UNKNOWN
@@ -234,17 +271,17 @@ def _is_field(node: ast.stmt) -> bool:
     return isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
 
 
-def _in_keyword(around: ast.keyword, context: Context) -> Use:
+def _in_keyword(around: ast.keyword, context: Context, kind: Kind) -> Use:
     call = parent(around)
     if around.arg is None or not isinstance(call, ast.Call):
         return Use.UNKNOWN
     method = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
     if method == "add_argument" and around.arg in {"default", "choices", "const"}:
-        return Use.DEVICE if any(_names_device(flag) for flag in _flags(call)) else Use.UNKNOWN
-    if is_device_name(around.arg) or around.arg == "pin_memory_device":
-        return Use.DEVICE
+        return Use.TAKEN if any(kind.named_by(flag) for flag in _flags(call)) else Use.UNKNOWN
+    if kind.named(around.arg):
+        return Use.TAKEN
     if around.arg in {"default", "default_value"}:  # dataclasses.field, click.option, typer.Option, …
-        return _field(call, context)
+        return _field(call, context, kind)
     return Use.TEXT if around.arg in _TEXT_KEYWORDS else Use.UNKNOWN
 
 
@@ -257,64 +294,72 @@ def _flags(call: ast.Call) -> list[ast.expr]:
     return flags + [keyword.value for keyword in call.keywords if keyword.arg == "dest"]
 
 
-def _field(call: ast.Call, context: Context) -> Use:
-    if any(_names_device(flag) for flag in _flags(call)):
-        return Use.DEVICE
+def _field(call: ast.Call, context: Context, kind: Kind) -> Use:
+    if any(kind.named_by(flag) for flag in _flags(call)):
+        return Use.TAKEN
     around = parent(call)
     if isinstance(around, ast.Assign | ast.AnnAssign):
-        return _assigned(around, context, 0)
+        return _assigned(around, context, kind, 0)
     return Use.UNKNOWN
 
 
-def _assigned(around: ast.Assign | ast.AnnAssign | ast.AugAssign, context: Context, depth: int) -> Use:
+def _assigned(around: ast.Assign | ast.AnnAssign | ast.AugAssign, context: Context, kind: Kind, depth: int) -> Use:
     targets = around.targets if isinstance(around, ast.Assign) else [around.target]
     names = [part for target in targets for part in (target.elts if isinstance(target, ast.Tuple) else [target])]
-    for target in names:
-        if is_device_like(target, context):
-            return Use.DEVICE
-    if depth > 0:
-        for target in names:
-            if isinstance(target, ast.Name) and _reaches_device(target, context, depth):
-                return Use.DEVICE
+    uses = [_held_by(target, context, kind, depth) for target in names]
+    return Use.TAKEN if Use.TAKEN in uses else Use.UNKNOWN
+
+
+def _held_by(target: ast.expr, context: Context, kind: Kind, depth: int) -> Use:
+    """The use of a value that ``target`` is given."""
+    if is_like(target, context, kind):
+        return Use.TAKEN
+    if depth > 0 and isinstance(target, ast.Name) and _reaches(target.id, context.scope(target), context, kind, depth):
+        return Use.TAKEN
     return Use.UNKNOWN
 
 
-def _reaches_device(target: ast.Name, context: Context, depth: int) -> bool:
-    """Whether a variable is used as a device anywhere in its module."""
-    binding = context.scope(target).lookup(target.id)
+def _reaches(name: str, scope: Scope, context: Context, kind: Kind, depth: int) -> bool:
+    """Whether the variable that ``name`` is in ``scope`` is used as such a value anywhere in its module."""
+    binding = scope.lookup(name)
     if not binding:
         return False
-    for use in context.module.uses(target.id):
-        found = context.scope(use).lookup(target.id)
-        if found and found[0].scope is binding[0].scope and use_of(use, context, depth - 1) is Use.DEVICE:
+    for use in context.module.uses(name):
+        found = context.scope(use).lookup(name)
+        if found and found[0].scope is binding[0].scope and use_of(use, context, kind, depth - 1) is Use.TAKEN:
             return True
     return False
 
 
-def _default(node: ast.AST, around: ast.arguments) -> Use:
+def _default(node: ast.AST, around: ast.arguments, context: Context, kind: Kind, depth: int) -> Use:
     positional = [*around.posonlyargs, *around.args]
     pairs = list(zip(positional[len(positional) - len(around.defaults) :], around.defaults, strict=True))
     pairs += [(a, d) for a, d in zip(around.kwonlyargs, around.kw_defaults, strict=True) if d is not None]
     for argument, default in pairs:
         if default is node:
-            return Use.DEVICE if is_device_name(argument.arg) else Use.UNKNOWN
+            if kind.named(argument.arg):
+                return Use.TAKEN
+            function = parent(around)
+            if depth > 0 and isinstance(function, FunctionNode):
+                inside = inner_scope(function, context.scope(function))
+                return Use.TAKEN if _reaches(argument.arg, inside, context, kind, depth) else Use.UNKNOWN
     return Use.UNKNOWN
 
 
-def _returned(around: ast.Return, context: Context) -> Use:
+def _returned(around: ast.Return, context: Context, kind: Kind) -> Use:
     function = context.scope(around).node
     name = getattr(function, "name", "")
-    return Use.DEVICE if is_device_name(name) else Use.UNKNOWN
+    return Use.TAKEN if kind.named(name) else Use.UNKNOWN
 
 
-def _matched(around: ast.MatchValue, context: Context) -> Use:
+def _matched(around: ast.MatchValue, context: Context, kind: Kind) -> Use:
     outer = parent(around)
     while outer is not None and not isinstance(outer, ast.Match):
         if isinstance(outer, ast.MatchMapping):
             keys = [key.value for key in outer.keys if isinstance(key, ast.Constant)]
-            if any(isinstance(key, str) and is_device_name(key) for key in keys):
+            if any(isinstance(key, str) and kind.named(key) for key in keys):
                 return Use.COMPARED
         outer = parent(outer)
-    if isinstance(outer, ast.Match) and is_device_like(outer.subject, context):
+    if isinstance(outer, ast.Match) and is_like(outer.subject, context, kind):
         return Use.COMPARED
     return Use.COMPARED_UNKNOWN
