@@ -80,8 +80,12 @@ def progress(total: int, what: str) -> Iterator[Progress | None]:
 
 def make_settings(target: str, torch_version: str, chip: str) -> Settings:
     """Settings from options; a value that cannot be is the user's to correct."""
+    from npuport import facts
     from npuport.rules.settings import Settings
 
+    if facts.chip(chip) is None:
+        known = ", ".join(one.name for one in facts.all_chips())
+        raise UserError("unknown chip {chip}. Known are {known}.", chip=chip, known=known)
     try:
         return Settings(target=target, torch_version=torch_version, chip=chip)
     except ValueError as error:

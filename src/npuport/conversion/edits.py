@@ -28,7 +28,7 @@ def choose(text: str, findings: Iterable[Finding], unsafe: bool) -> Selection:
     accepted: list[Edit] = []
     chosen: list[Finding] = []
     left: list[Finding] = []
-    for finding in sorted(findings, key=_first_edit):
+    for finding in sorted(findings, key=_order):
         fix = finding.fix
         if fix is not None and _trusted(fix, unsafe) and _changes(text, fix) and _admit(accepted, fix):
             chosen.append(finding)
@@ -93,10 +93,9 @@ def _overlaps_any(accepted: list[Edit], edit: Edit) -> bool:
     return any(overlap(edit, other) for other in accepted[max(0, index - 2) : index + 2])
 
 
-def _first_edit(finding: Finding) -> tuple[int, int, str]:
-    edits = finding.fix.edits if finding.fix else ()
-    start, end = min(((edit.start, edit.end) for edit in edits), default=(-1, -1))
-    return start, end, finding.code
+def _order(finding: Finding) -> tuple[tuple[Edit, ...], str]:
+    """By the place of the fix; a total order, so that the result does not depend on the order of findings."""
+    return tuple(sorted(finding.fix.edits)) if finding.fix else (), finding.code
 
 
 def _by_place(finding: Finding) -> tuple[object, ...]:

@@ -36,12 +36,14 @@ SENTENCES = {
         "{files} 个文件共修改 {edits} 处，{unchanged} 个文件未改动，还有 {left} 条需要您处理"
     ),
     "{edits} edits in {files} files; nothing was written": "{files} 个文件共有 {edits} 处修改；未写入任何文件",
-    "Checked: every converted file still parses; no CUDA reference is unexplained; a second run would change nothing.": (
-        "已检查：转换后的文件都能解析；所有 CUDA 相关内容都有说明；再次转换不会有任何改动。"
+    "Checked: every converted file still parses; no CUDA reference is unexplained; "
+    "a second run would change nothing.": (
+        "已检查：转换后的文件都能解析；CUDA 相关内容均有说明；再次转换不会有任何改动。"
     ),
     "Checked: every converted file still parses; {unexplained} CUDA references are UNEXPLAINED and {failures} files "
     "met a defect of npuport, named below.": (
-        "已检查：转换后的文件都能解析；但有 {unexplained} 处 CUDA 相关内容没有说明，{failures} 个文件遇到 npuport 的缺陷，详见下文。"
+        "已检查：转换后的文件都能解析；但有 {unexplained} 处 CUDA 相关内容没有说明，"
+        "{failures} 个文件遇到 npuport 的缺陷，详见下文。"
     ),
     "{where}: {word} is left and no finding explains it. This is a defect of npuport.": (
         "{where}：{word} 仍然保留且没有说明。这是 npuport 的缺陷。"
@@ -65,7 +67,9 @@ SENTENCES = {
     "{path} holds no source files. Give the directory of a PyTorch project.": (
         "{path} 中没有源文件。请给出 PyTorch 项目的目录。"
     ),
-    "no rule is called {word}. `npuport explain` lists them.": "没有名为 {word} 的规则。`npuport explain` 会列出全部规则。",
+    "no rule is called {word}. `npuport explain` lists them.": (
+        "没有名为 {word} 的规则。`npuport explain` 会列出全部规则。"
+    ),
     "--json and --format exclude each other. Give one of them.": "--json 与 --format 不能同时使用，请只给出其中一个。",
     "say where the result goes with exactly one of -o OUT, --in-place, --diff, --check.": (
         "请用 -o OUT、--in-place、--diff、--check 之一指定结果的去向。"

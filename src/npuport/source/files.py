@@ -1,4 +1,4 @@
-"""Reading a source tree: which files there are, of what kind, and their text, such that writing it back changes no byte."""
+"""Reading a source tree: which files there are, of what kind, and their text, which goes back byte for byte."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pathlib import Path
 from npuport.errors import UserError
 from npuport.source.kinds import FileKind, kind_by_content, kind_by_name
 
-__all__ = ["InputError", "FileKind", "Skipped", "SourceFile", "Tree", "decode", "is_own_record", "read_tree"]
+__all__ = ["FileKind", "InputError", "Skipped", "SourceFile", "Tree", "decode", "is_own_record", "read_tree"]
 
 SIZE_LIMIT = 5_000_000
 """Bytes. A larger text file is data rather than source; it is copied, not read, and named in ``Tree.skipped``."""
@@ -23,10 +23,10 @@ SIZE_LIMIT = 5_000_000
 _HEAD = 8192  # bytes looked at to tell text from binary; git looks at about as many
 
 # Version control, caches and virtual environments: made by tools, made again by tools. Neither read nor copied.
-_PRUNED = frozenset(
-    ".git .hg .svn .bzr __pycache__ .venv venv node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis .tox .nox"
-    " .eggs .ipynb_checkpoints site-packages".split()
-)
+_VERSION_CONTROL = {".git", ".hg", ".svn", ".bzr"}
+_CACHES = {"__pycache__", ".mypy_cache", ".ruff_cache", ".pytest_cache", ".hypothesis", ".ipynb_checkpoints"}
+_ENVIRONMENTS = {".venv", "venv", ".tox", ".nox", ".eggs", "node_modules", "site-packages"}
+_PRUNED = frozenset(_VERSION_CONTROL | _CACHES | _ENVIRONMENTS)
 _VIRTUAL_ENVIRONMENT_MARKS = ("pyvenv.cfg", "conda-meta")
 
 _OWN_RECORD = re.compile(r"npuport-(changes\.(md|json)|undo(-\d+)?\.patch)")
@@ -246,6 +246,8 @@ def decode(path: str, data: bytes, kind: FileKind) -> SourceFile:
             raise UndecodableError(
                 f"line {line} is not {encoding}; declare the encoding or save the file as UTF-8"
             ) from None
+        except (UnicodeError, LookupError) as error:
+            raise UndecodableError(f"{encoding} is no encoding for source files ({error})") from None
     else:
         try:
             encoding, text = "utf-8", body.decode("utf-8")
