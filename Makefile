@@ -47,7 +47,7 @@ bench: $(READY) ## every claim about speed, as a ratio against a peer or a floor
 	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python "$$script"; done
 
 docs: $(DOCS_READY) ## the documentation, into site/
-	$(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "open site/index.html"
 
 clean: ## remove the virtual environment and all that was built

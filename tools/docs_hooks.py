@@ -3,21 +3,32 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 RULE_DOCUMENTS = ROOT / "tests" / "rules"
 INDEX_MARK = "<!-- every rule, from tests/rules -->"
+ROLES = {"before": "Before", "after": "After", "report": "Reported", "noop": "Left alone", "with": "Beside it"}
 FENCE = re.compile(r"^```(?P<language>[a-z+]+)(?P<role> .+)?$", re.MULTILINE)
-HEADING = re.compile(r"^# (?P<code>NP\d+) (?P<name>[a-z0-9-]+)$", re.MULTILINE)
+HEADING = re.compile(r"\A# (?P<code>NP\d{3}) (?P<name>[a-z0-9-]+)$", re.MULTILINE)
 
 
 def role_title(role: str) -> str:
-    """What a reader sees above a block that a test reads as ``before``, ``after target=npu`` or ``noop``."""
-    kind, *options = role.split()
-    title = {"before": "Before", "after": "After", "noop": "Left alone"}.get(kind, kind.capitalize())
-    return ", ".join([title, *(option.replace("=", " ") for option in options)])
+    """What a reader sees above a block; the roles and options are those of tests/rules/documents.py."""
+    kind, *words = shlex.split(role)
+    options = dict(word.partition("=")[::2] for word in words)
+    parts = [ROLES[kind]]
+    if "file" in options:
+        parts.append(options["file"])
+    if "target" in options:
+        parts.append(f"target {options['target']}")
+    if "torch" in options:
+        parts.append(f"torch {options['torch']}")
+    if options.get("unsafe") == "true":
+        parts.append("with unsafe fixes")
+    return ", ".join(parts)
 
 
 def page_from(document: str) -> str:
