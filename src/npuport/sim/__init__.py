@@ -56,6 +56,7 @@ def environment(options: SimOptions | None = None, progress: Callable[[str], Non
     inherited = [path for path in os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep) if path and path != libraries]
     return {
         _ACTIVE: "1",
+        "TORCH_DEVICE_BACKEND_AUTOLOAD": "1",  # torch loads the simulation at the end of its import
         "NPUPORT_SIM_CHIP": chip.name,
         "NPUPORT_SIM_DEVICES": str(options.devices),
         "NPUPORT_SIM_MEMORY_BYTES": str(chip.memory_bytes),
@@ -105,11 +106,12 @@ def _autoload() -> None:
 def _install() -> None:
     import torch_npu  # noqa: F401
 
-    from npuport.sim import kernels, rng
+    from npuport.sim import formats, kernels, rng
 
     kernels.load_library()
     kernels.install()
     rng.install()
+    formats.install()
     operators = importlib.util.find_spec("npuport.sim.ops")
     if operators is not None and operators.origin is not None:
         importlib.import_module("npuport.sim.ops").install()

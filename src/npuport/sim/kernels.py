@@ -19,8 +19,11 @@ _KEPT = frozenset(
 # Operators that take tensors of the host, or of another device, beside tensors of the device.
 _MIXING = frozenset(
     """copy_ _copy_from _copy_from_and_resize index index_put index_put_ _index_put_impl_ _unsafe_index _unsafe_index_put
-    _pack_padded_sequence tensor_split _foreach_copy_ _foreach_copy""".split()
+    tensor_split _foreach_copy_ _foreach_copy""".split()
 )
+
+# Compositions that keep a result on the host, which a CPU kernel over the whole call would put on the device.
+_COMPOSED = ("_pack_padded_sequence",)
 
 _LIBRARY = "libnpuport_sim.so"
 _LIBRARY_VARIABLE = "NPUPORT_SIM_KERNELS"
@@ -100,37 +103,46 @@ def _has_cpu_kernel(name: str) -> bool:
 
 
 def install() -> None:
-    """Register the kernels: a CPU kernel where there is one, else PyTorch's decomposition where torch_npu replaced it."""
+    """Register the kernels.
+
+    An operator gets PyTorch's CPU kernel; where torch_npu replaced what PyTorch composes from other operators, the composition; where it
+    replaced the derivative of an operator that now has a CPU kernel, PyTorch's derivative (torch_npu's leads to operators of the device).
+    """
     import torch
 
     native = [name for name in registered_by_torch_npu() if name.removeprefix("aten::") not in _KEPT]
-    cpu = [name for name in native if _has_cpu_kernel(name)]
-    torch.ops.npuport_sim.install_cpu_kernels(cpu, sorted(f"aten::{name}" for name in _MIXING))
-    replaced = {*native, *registered_by_torch_npu("AutogradPrivateUse1")} - set(cpu)
-    torch.ops.npuport_sim.install_decompositions(sorted(name for name in replaced if _has_kernel(name, "CompositeImplicitAutograd")))
-
-
-@functools.cache
-def _without_kernel_at_install() -> frozenset[str]:
-    return frozenset(
-        name
-        for name in registered_by_torch_npu()
-        if name.removeprefix("aten::") not in _KEPT and not _has_cpu_kernel(name) and not _has_kernel(name, "CompositeImplicitAutograd")
-    )
+    cpu = [name for name in native if _has_cpu_kernel(name) and name.removeprefix("aten::") not in _COMPOSED]
+    autograd = [name for name in registered_by_torch_npu("AutogradPrivateUse1") if name.removeprefix("aten::") not in _KEPT]
+    implicit = sorted(n for n in {*native, *autograd} - set(cpu) if _has_kernel(n, "CompositeImplicitAutograd"))
+    kernels = torch.ops.npuport_sim
+    kernels.install_cpu_kernels(cpu, sorted(f"aten::{name}" for name in _MIXING))
+    kernels.install_own_kernels(implicit, "CompositeImplicitAutograd", ["PrivateUse1", "AutogradPrivateUse1"])
+    kernels.install_own_kernels([f"aten::{name}" for name in _COMPOSED], "CompositeExplicitAutograd", ["PrivateUse1"])
 
 
 def missing() -> list[str]:
-    """Operators of torch_npu (``aten::``, ``npu::``) that would still reach CANN: no CPU kernel, no decomposition, no reference in ``ops``."""
+    """Operators of torch_npu (``aten::``, ``npu::``) that would still reach CANN: no CPU kernel, no composition, no reference in ``ops``."""
     import torch
 
-    custom = [n for n in torch._C._dispatch_get_registrations_for_dispatch_key("PrivateUse1") if n.startswith("npu::")]
-    return sorted(name for name in (*_without_kernel_at_install(), *custom) if not _is_python_kernel(name))
+    names = torch._C._dispatch_get_registrations_for_dispatch_key("PrivateUse1")
+    candidates = (n for n in names if n.startswith(("aten::", "npu::")) and n.removeprefix("aten::") not in _KEPT)
+    return sorted(name for name in candidates if _has_schema(name) and not _is_simulated(name))
 
 
-def _is_python_kernel(name: str) -> bool:
-    """Whether the kernel that answers on the npu device was registered from Python (``torch.library``)."""
+def _has_schema(name: str) -> bool:
     import torch
 
-    table = torch._C._dispatch_dump(name)
-    lines = [line for line in table.splitlines() if line.startswith("PrivateUse1:")]
-    return any("torch/library.py" in line or "npuport" in line for line in lines)
+    base, _, overload = name.partition(".")
+    try:
+        torch._C._dispatch_find_schema_or_throw(base, overload)
+    except RuntimeError:
+        return False
+    return True
+
+
+def _is_simulated(name: str) -> bool:
+    """Whether the kernel that answers on the npu device came from this package, and not from torch_npu."""
+    import torch
+
+    active = (line for line in torch._C._dispatch_dump(name).splitlines() if line.startswith("PrivateUse1: "))
+    return not any("torch_npu" in line or "op_plugin" in line for line in active)

@@ -82,12 +82,14 @@ aclError aclrtMalloc(void** pointer, size_t size, int policy) {
     size_t rounded = (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     if (size == 0 || rounded < size) return npuport_fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtMalloc: size %zu", size);
     if (!take(device, rounded)) return out_of_memory(device, rounded);
-    *pointer = aligned_alloc(ALIGNMENT, rounded);
-    if (!*pointer) {
+    /* Only what is written takes memory of the host; without MAP_NORESERVE a large reservation would make fork() fail. */
+    void* start = mmap(NULL, rounded, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (start == MAP_FAILED) {
         give_back(device, rounded);
         return npuport_fail(ACL_ERROR_RT_MEMORY_ALLOCATION, "the host has no %zu bytes left for the simulated device %d", rounded, device);
     }
-    remember(*pointer, rounded, device);
+    remember(start, rounded, device);
+    *pointer = start;
     return ACL_SUCCESS;
 }
 
@@ -96,7 +98,7 @@ aclError aclrtMallocAlign32(void** pointer, size_t size, int policy) { return ac
 aclError aclrtFree(void* pointer) {
     Block block;
     if (!forget(pointer, &block)) return npuport_fail(ACL_ERROR_RT_MEMORY_FREE, "aclrtFree: %p is not device memory", pointer);
-    free(pointer);
+    munmap(pointer, block.size);
     give_back(block.device, block.size);
     return ACL_SUCCESS;
 }

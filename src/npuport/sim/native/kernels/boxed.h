@@ -5,6 +5,7 @@
 #include <ATen/core/boxing/KernelFunction.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/stack.h>
+#include <c10/core/impl/DeviceGuardImplInterface.h>
 
 #include <atomic>
 
@@ -18,7 +19,7 @@ struct OperatorFacts {
   size_t arguments, returns;
   bool draws;                 // takes random numbers
   bool mixes_devices;         // takes tensors of the host beside tensors of the device
-  c10::DispatchKey run_as;    // the key whose kernel computes: CPU, or CompositeImplicitAutograd for a decomposition
+  c10::DispatchKey run_as;    // the key whose kernel computes
   std::atomic<int64_t> calls{0};
 };
 
@@ -146,18 +147,20 @@ class CpuKernel final : public c10::OperatorKernel {
   }
 
  private:
-  static c10::DeviceIndex device_index(const Aliases& aliases) { return aliases.device().type() == kNpu ? std::max<int>(aliases.device().index(), 0) : -1; }
+  static c10::DeviceIndex device_index(const Aliases& aliases) { 
+    if (aliases.device().type() != kNpu) return -1;
+    return aliases.device().has_index() ? aliases.device().index() : c10::impl::getDeviceGuardImpl(kNpu)->getDevice().index();
+   }
 
   std::shared_ptr<OperatorFacts> facts_;
 };
 
-// PyTorch's own decomposition, for operators that torch_npu replaces although PyTorch composes them from others.
-class Decomposition final : public c10::OperatorKernel {
+// PyTorch's own kernel under another key: a decomposition into other operators, or its own derivative formula.
+class OwnKernel final : public c10::OperatorKernel {
  public:
-  explicit Decomposition(std::shared_ptr<OperatorFacts> facts) : facts_(std::move(facts)) {}
+  explicit OwnKernel(std::shared_ptr<OperatorFacts> facts) : facts_(std::move(facts)) {}
 
   void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
-    facts_->calls.fetch_add(1, std::memory_order_relaxed);
     op.callBoxedForDispatchKey(facts_->run_as, *stack);
   }
 

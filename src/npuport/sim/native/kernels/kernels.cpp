@@ -64,15 +64,15 @@ void install_cpu_kernels(const std::vector<std::string>& names, const std::vecto
   }
 }
 
-void install_decompositions(const std::vector<std::string>& names) {
+// At each of the keys `at`, operators run the kernel that PyTorch itself has for `run_as`.
+void install_own_kernels(const std::vector<std::string>& names, const std::string& run_as, const std::vector<std::string>& at) {
   Quiet quiet;
   c10::WarningUtils::WarningHandlerGuard guard(&quiet);
-  for (auto key : {kNpuKey, c10::DispatchKey::AutogradPrivateUse1}) {
-    auto& library = library_for(key);
+  for (const auto& key : at) {
+    auto& library = library_for(c10::parseDispatchKey(key));
     for (const auto& name : names) {
-      auto& facts = installed()[name];
-      if (!facts) facts = facts_of(find(name), c10::DispatchKey::CompositeImplicitAutograd, true);
-      library.impl(short_name(name).c_str(), torch::CppFunction::makeFromBoxedFunctor(std::make_unique<Decomposition>(facts)));
+      auto facts = facts_of(find(name), c10::parseDispatchKey(run_as), true);
+      library.impl(short_name(name).c_str(), torch::CppFunction::makeFromBoxedFunctor(std::make_unique<OwnKernel>(facts)));
     }
   }
 }
@@ -136,7 +136,7 @@ at::Tensor alias(const at::Tensor& npu) {
 
 TORCH_LIBRARY(npuport_sim, library) {
   library.def("install_cpu_kernels(str[] names, str[] mixing) -> ()", &install_cpu_kernels);
-  library.def("install_decompositions(str[] names) -> ()", &install_decompositions);
+  library.def("install_own_kernels(str[] names, str run_as, str[] at) -> ()", &install_own_kernels);
   library.def("counts() -> Dict(str, int)", &counts);
   library.def("reset_counts() -> ()", &reset_counts);
   library.def("add_default_generator(Generator? npu) -> ()", &add_default_generator);

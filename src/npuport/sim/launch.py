@@ -1,0 +1,101 @@
+"""Run a command on the simulated NPU: one line says what it is, the child gets the environment, signals and exit codes pass through."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from npuport.sim import CHIPS, SimOptions, SimulationUnavailable, environment
+
+_FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def run(command: Sequence[str], options: SimOptions) -> int:
+    """Run ``command`` as a child process on the simulated NPU and return its exit code (128 + n if signal n ended it).
+
+    A command that is a Python file gets the running interpreter in front, and so does ``python`` where there is none.
+
+    Raises:
+        SimulationUnavailable: the machine lacks something, or the command's interpreter does.
+        FileNotFoundError: there is no such command.
+    """
+    arguments = _with_interpreter(command)
+    variables = {**os.environ, **environment(options, _say)}
+    _check_interpreter(arguments[0], variables)
+    chip = CHIPS[options.chip]
+    count = "" if options.devices == 1 else f"{options.devices} x "
+    torch_npu = importlib.metadata.version("torch-npu")
+    _say(
+        f"simulated {count}{chip.name} ({chip.memory_gib} GiB), results computed by CPU kernels through torch_npu {torch_npu}; "
+        "times are not NPU times"
+    )
+    return _run_child(arguments, variables)
+
+
+def _say(message: str) -> None:
+    print(f"npuport: {message}", file=sys.stderr, flush=True)
+
+
+def _with_interpreter(command: Sequence[str]) -> list[str]:
+    if not command:
+        raise ValueError("no command was given; for example: npuport run --sim -- python train.py")
+    first = command[0]
+    if first.endswith(".py"):
+        return [sys.executable, *command]
+    if first in ("python", "python3") and shutil.which(first) is None:
+        return [sys.executable, *command[1:]]
+    if shutil.which(first) is None:
+        raise FileNotFoundError(f"there is no command {first!r} on this machine; check the spelling and PATH")
+    return list(command)
+
+
+def _check_interpreter(program: str, variables: dict[str, str]) -> None:
+    """Another Python than ours must have npuport and torch_npu too: torch loads the simulation from its own environment."""
+    path = shutil.which(program)
+    if path is None or not Path(path).name.startswith("python") or _same_program(path, sys.executable):
+        return
+    probe = "import importlib.util as u, sys; sys.exit(','.join(n for n in ('npuport', 'torch', 'torch_npu') if u.find_spec(n) is None) or None)"
+    done = subprocess.run([path, "-c", probe], env=variables, capture_output=True, text=True, check=False)
+    if done.returncode:
+        lacking = done.stderr.strip().replace(",", ", ") or "something"
+        raise SimulationUnavailable(
+            f"{path} does not have {lacking}; npuport itself runs in {sys.executable}.",
+            f"{path} -m pip install 'npuport[sim]'   or start the script with {sys.executable}",
+        )
+
+
+def _same_program(one: str, other: str) -> bool:
+    # The path as it is called decides which environment a Python belongs to; links of a virtual environment must not be resolved.
+    return Path(one).absolute() == Path(other).absolute() or (
+        Path(one).absolute().parent == Path(other).absolute().parent and Path(one).resolve() == Path(other).resolve()
+    )
+
+
+def _run_child(arguments: Sequence[str], variables: dict[str, str]) -> int:
+    child = subprocess.Popen(arguments, env=variables)
+
+    def forward(number: int, _frame: object) -> None:
+        # Ctrl-C at a terminal reaches the whole group: the child has it already, and a second one would cut its clean-up short.
+        if not (number == signal.SIGINT and _in_foreground()):
+            child.send_signal(number)
+
+    previous = {number: signal.signal(number, forward) for number in _FORWARDED}
+    try:
+        code = child.wait()
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+    return 128 - code if code < 0 else code
+
+
+def _in_foreground() -> bool:
+    try:
+        return os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
+    except (OSError, ValueError):
+        return False
