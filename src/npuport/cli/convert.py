@@ -173,18 +173,16 @@ def _say_written(tree: Tree, conversion: Conversion, written: Written, shown: Pa
 
 def _say_counts(tree: Tree, conversion: Conversion, record: str) -> None:
     """What was done, and what the checks found, in two lines."""
-    from npuport.findings import Severity
     from npuport.report.language import translate
 
     changed = len(conversion.changed)
-    left = sum(finding.severity is not Severity.INFO for finding in conversion.left)
     unchanged = len(tree.files) + len(tree.others) + len(tree.skipped) - changed
     line = translate(
         "{edits} edits in {files} files, {unchanged} files unchanged, {left} findings left for you",
         edits=f"{conversion.edit_count:,}",
         files=f"{changed:,}",
         unchanged=f"{unchanged:,}",
-        left=f"{left:,}",
+        left=f"{len(conversion.left_to_do):,}",
     )
     print(f"{line}     {record}".rstrip())
     print(_verdict(conversion))

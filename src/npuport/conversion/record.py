@@ -5,15 +5,16 @@ from __future__ import annotations
 import difflib
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from npuport import __version__
 from npuport.conversion.changes import Change
 from npuport.conversion.rounds import Conversion, ConvertedFile
-from npuport.findings import Finding
+from npuport.findings import Finding, Severity
 from npuport.report.json_report import finding_json
+from npuport.report.text import place
 from npuport.rules.settings import Settings
 from npuport.source.files import Skipped
 
@@ -46,23 +47,19 @@ def _markdown(record: Record) -> Iterator[str]:
     yield ""
     yield (
         f"npuport {__version__}, target `{record.settings.target}`, torch {record.settings.torch_version}, "
-        f"{record.settings.chip}. Line numbers are those of the original files; under *Left for you*, of the new ones."
+        f"{record.settings.chip}. Line numbers are those of the original files; in the lists at the end, of the new ones."
     )
     yield ""
     yield f"- {plural(conversion.edit_count, 'edit')} in {plural(len(conversion.changed), 'file')}"
-    yield f"- {plural(len(conversion.left), 'finding')} left for you"
+    yield f"- {plural(len(conversion.left_to_do), 'finding')} left for you"
     yield f"- {plural(len(record.skipped), 'file')} not read"
     for file in conversion.changed:
         yield ""
         yield f"## {file.source.path}"
         for change in file.changes:
             yield from _change(change)
-    if conversion.left:
-        yield ""
-        yield "## Left for you"
-        yield ""
-        for finding in conversion.left:
-            yield f"- `{place(finding)}` {finding.code} {finding.name} ({finding.severity.value}): {finding.message}"
+    yield from _findings("Left for you", conversion.left_to_do)
+    yield from _findings("Worth knowing", [one for one in conversion.left if one.severity is Severity.INFO])
     if record.skipped:
         yield ""
         yield "## Not read"
@@ -77,6 +74,15 @@ def _markdown(record: Record) -> Iterator[str]:
         yield ""
         yield from (f"- {problem}" for problem in problems)
     yield ""
+
+
+def _findings(title: str, findings: Sequence[Finding]) -> Iterator[str]:
+    if findings:
+        yield ""
+        yield f"## {title}"
+        yield ""
+        for finding in findings:
+            yield f"- `{place(finding)}` {finding.code} {finding.name} ({finding.severity.value}): {finding.message}"
 
 
 def _change(change: Change) -> Iterator[str]:
@@ -139,13 +145,6 @@ def _document(record: Record) -> dict[str, Any]:
             {"path": failure.path, "rule": failure.rule, "message": failure.message} for failure in conversion.failures
         ],
     }
-
-
-def place(finding: Finding) -> str:
-    """``path:line:column``, with the cell for a notebook."""
-    where = finding.location
-    cell = "" if where.cell is None else f":cell {where.cell}"
-    return f"{where.path}{cell}:{where.line}:{where.column}"
 
 
 def plural(number: int, noun: str) -> str:

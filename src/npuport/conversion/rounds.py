@@ -9,7 +9,7 @@ from itertools import count
 from npuport.conversion.changes import Change, changes
 from npuport.conversion.convert import BrokenFixError, Converted, convert_text
 from npuport.conversion.residue import Occurrence, unexplained
-from npuport.findings import Edit, Finding
+from npuport.findings import Edit, Finding, Severity
 from npuport.rules.engine import check_file
 from npuport.rules.settings import Settings
 from npuport.source.files import SourceFile
@@ -49,6 +49,11 @@ class Conversion:
     @property
     def changed(self) -> tuple[ConvertedFile, ...]:
         return tuple(file for file in self.files if file.changed)
+
+    @property
+    def left_to_do(self) -> tuple[Finding, ...]:
+        """What a person should look at: all that is left but mere information."""
+        return tuple(finding for finding in self.left if finding.severity is not Severity.INFO)
 
     @property
     def edit_count(self) -> int:
