@@ -1,0 +1,153 @@
+"""Casts, copies and shapes (memory formats are npuport.sim.formats).
+
+Pages: Ascend/op-plugin docs/zh/custom_APIs/torch_npu; code: op_plugin/ops/aclops (CastKernelNpu.cpp,
+ConfusionTransposeKernelNpu.cpp, …).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from npuport.sim.ops.registration import kernel
+
+# c10::ScalarType by number, which is what npu_dtype_cast takes.
+_SCALAR_TYPES = (
+    torch.uint8,
+    torch.int8,
+    torch.int16,
+    torch.int32,
+    torch.int64,
+    torch.float16,
+    torch.float32,
+    torch.float64,
+    torch.complex32,
+    torch.complex64,
+    torch.complex128,
+    torch.bool,
+    torch.qint8,
+    torch.quint8,
+    torch.qint32,
+    torch.bfloat16,
+)
+
+
+def _dtype(number: int | torch.dtype) -> torch.dtype:
+    if isinstance(number, torch.dtype):
+        return number
+    if not 0 <= number < len(_SCALAR_TYPES):
+        raise RuntimeError(f"npu_dtype_cast: dtype number {number} is not a plain PyTorch dtype")
+    return _SCALAR_TYPES[number]
+
+
+@kernel("npu::npu_dtype_cast")
+def npu_dtype_cast(input: Tensor, dtype: int, input_dtype: int | None = None) -> Tensor:
+    """A copy in another dtype."""
+    return input.to(_dtype(dtype), copy=True)
+
+
+@kernel("npu::_npu_dtype_cast")
+def npu_dtype_cast_scalar_type(input: Tensor, dtype: torch.dtype) -> Tensor:
+    return input.to(_dtype(dtype), copy=True)
+
+
+@kernel("npu::npu_dtype_cast_backward")
+def npu_dtype_cast_backward(
+    grad: Tensor, dtype: torch.dtype, grad_dtype: int | None = None, input_dtype: int | None = None
+) -> Tensor:
+    return grad.to(_dtype(dtype), copy=True)
+
+
+@kernel("npu::_npu_dtype_cast_backward")
+def npu_dtype_cast_scalar_type_backward(grad: Tensor, dtype: torch.dtype) -> Tensor:
+    return grad.to(_dtype(dtype), copy=True)
+
+
+@kernel("npu::npu_dtype_cast_")
+def npu_dtype_cast_(input: Tensor, src: Tensor) -> Tensor:
+    """Nothing for equal dtypes (as in CastKernelNpu.cpp), else input = src cast."""
+    return input if input.dtype == src.dtype else input.copy_(src)
+
+
+@kernel("npu::copy_memory_")
+def copy_memory_(input: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
+    """input.copy_(src) (torch_npu-copy_memory_.md)."""
+    return input.copy_(src)
+
+
+@kernel("npu::npu_view_copy")
+def npu_view_copy(input: Tensor, other: Tensor, non_blocking: bool) -> Tensor:
+    """input.copy_(other) where either may be a strided view."""
+    return input.copy_(other)
+
+
+@kernel("npu::one_")
+def one_(input: Tensor) -> Tensor:
+    return input.fill_(1)
+
+
+@kernel("npu::npu_transpose")
+def npu_transpose(input: Tensor, perm: Sequence[int], require_contiguous: bool = True) -> Tensor:
+    """permute, contiguous (torch_npu-npu_transpose.md)."""
+    return input.permute(list(perm)).clone(memory_format=torch.contiguous_format)
+
+
+@kernel("npu::npu_transpose.out")
+def npu_transpose_out(input: Tensor, perm: Sequence[int], require_contiguous: bool = True, *, out: Tensor) -> Tensor:
+    return out.copy_(input.permute(list(perm)))
+
+
+@kernel("npu::npu_broadcast")
+def npu_broadcast(input: Tensor, size: Sequence[int]) -> Tensor:
+    return input.expand(list(size)).clone(memory_format=torch.contiguous_format)
+
+
+@kernel("npu::npu_broadcast.out")
+def npu_broadcast_out(input: Tensor, size: Sequence[int], *, out: Tensor) -> Tensor:
+    return out.copy_(input.expand(list(size)))
+
+
+@kernel("npu::npu_reshape")
+def npu_reshape(input: Tensor, shape: Sequence[int], can_refresh: bool = False) -> Tensor:
+    return input.reshape(list(shape)).clone(memory_format=torch.contiguous_format)
+
+
+@kernel("npu::npu_reshape.out")
+def npu_reshape_out(input: Tensor, shape: Sequence[int], can_refresh: bool = False, *, out: Tensor) -> Tensor:
+    return out.copy_(input.reshape(list(shape)))
+
+
+@kernel("npu::npu_slice")
+def npu_slice(input: Tensor, offsets: Sequence[int], size: Sequence[int]) -> Tensor:
+    """The block of `size` that starts at `offsets` (torch_npu-npu_slice.md)."""
+    return input[tuple(slice(o, o + n) for o, n in zip(offsets, size, strict=True))].clone()
+
+
+@kernel("npu::npu_stride_copy")
+def npu_stride_copy(input: Tensor, shape: Sequence[int], stride: Sequence[int], storage_offset: int) -> Tensor:
+    return input.as_strided(list(shape), list(stride), int(storage_offset)).clone(memory_format=torch.contiguous_format)
+
+
+@kernel("npu::npu_confusion_transpose")
+def npu_confusion_transpose(input: Tensor, perm: Sequence[int], shape: Sequence[int], transpose_first: bool) -> Tensor:
+    """permute then reshape, or reshape then permute (torch_npu-npu_confusion_transpose.md)."""
+    if transpose_first:
+        moved = input.permute(list(perm)).reshape(list(shape))
+    else:
+        moved = input.reshape(list(shape)).permute(list(perm))
+    return moved.clone(memory_format=torch.contiguous_format)
+
+
+@kernel("npu::npu_confusion_transpose_backward")
+def npu_confusion_transpose_backward(
+    grad: Tensor, perm: Sequence[int], shape: Sequence[int], transpose_first: bool
+) -> Tensor:
+    """Undo: `shape` is the forward input's and `transpose_first` the opposite of the forward's (derivatives.yaml)."""
+    inverse = [list(perm).index(d) for d in range(len(perm))]
+    if transpose_first:
+        moved = grad.permute(inverse).reshape(list(shape))
+    else:
+        moved = grad.reshape([shape[d] for d in perm]).permute(inverse)
+    return moved.clone(memory_format=torch.contiguous_format)

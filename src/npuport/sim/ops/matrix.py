@@ -1,0 +1,161 @@
+"""Matrix products.
+
+`aten::matmul` itself is PyTorch's composition of mm, mv, dot and bmm. torch_npu differentiates it with
+`aten::matmul_backward`, which PyTorch has only for nested tensors; the formulas here are those of PyTorch's autograd
+for the composition (aten/src/ATen/native/LinearAlgebra.cpp). Schemas: torch_npu 2.13.0; derivatives:
+op_plugin/config/derivatives.yaml of Ascend/op-plugin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from npuport.sim.ops.gradients import vector_jacobian
+from npuport.sim.ops.registration import kernel
+
+
+@kernel("aten::matmul_backward")
+def matmul_backward(
+    grad: Tensor, self: Tensor, other: Tensor, mask: Sequence[bool]
+) -> tuple[Tensor | None, Tensor | None]:
+    """Gradients of `matmul(self, other)`; `mask` says which of the two are wanted."""
+    left, right = self, other
+    if self.dim() == 1:
+        left, grad = self[None, :], grad.unsqueeze(-1 if other.dim() == 1 else -2)
+    if other.dim() == 1:
+        right, grad = other[:, None], grad.unsqueeze(-1)
+    left_grad = _left_gradient(grad, left, right).reshape(self.shape) if mask[0] else None
+    right_grad = _right_gradient(grad, left, right).reshape(other.shape) if mask[1] else None
+    return left_grad, right_grad
+
+
+def _rows(matrices: Tensor) -> Tensor:
+    return matrices.reshape(-1, matrices.size(-1))
+
+
+def _left_gradient(grad: Tensor, left: Tensor, right: Tensor) -> Tensor:
+    if right.dim() == 2:
+        return _rows(grad).mm(right.mH).view(left.shape)
+    if left.dim() == 2:
+        return _rows(right.mT).mH.mm(_rows(grad.mT)).mT
+    return grad.matmul(right.mH).sum_to_size(left.shape)
+
+
+def _right_gradient(grad: Tensor, left: Tensor, right: Tensor) -> Tensor:
+    if right.dim() == 2:
+        return _rows(left).mH.mm(_rows(grad))
+    if left.dim() == 2:
+        return _rows(grad.mT).mm(left.conj()).view(right.mT.shape).mT
+    return left.mH.matmul(grad).sum_to_size(right.shape)
+
+
+@kernel("npu::matmul_double_backward")
+def matmul_double_backward(
+    grad_self: Tensor | None,
+    grad_other: Tensor | None,
+    grad_out: Tensor,
+    self: Tensor,
+    other: Tensor,
+    mask: Sequence[bool],
+) -> tuple[Tensor | None, ...]:
+    """Gradients of `matmul_backward` for (grad_out, self, other)."""
+
+    def backward(grad: Tensor, left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
+        left_grad, right_grad = matmul_backward(grad, left, right, (True, True))
+        assert left_grad is not None and right_grad is not None
+        return left_grad, right_grad
+
+    found = vector_jacobian(backward, (grad_out, self, other), (grad_self, grad_other))
+    return tuple(gradient if wanted else None for gradient, wanted in zip(found, mask, strict=True))
+
+
+@kernel("aten::mm.dtype")
+def mm_dtype(self: Tensor, mat2: Tensor, out_dtype: torch.dtype) -> Tensor:
+    """`torch.mm(..., out_dtype=...)`: the products are accumulated and returned in `out_dtype`."""
+    return torch.mm(self.to(out_dtype), mat2.to(out_dtype))
+
+
+@kernel("aten::mm.dtype_out")
+def mm_dtype_out(self: Tensor, mat2: Tensor, out_dtype: torch.dtype, *, out: Tensor) -> Tensor:
+    return out.copy_(mm_dtype(self, mat2, out_dtype))
+
+
+@kernel("aten::bmm.dtype")
+def bmm_dtype(self: Tensor, mat2: Tensor, out_dtype: torch.dtype) -> Tensor:
+    return torch.bmm(self.to(out_dtype), mat2.to(out_dtype))
+
+
+@kernel("aten::bmm.dtype_out")
+def bmm_dtype_out(self: Tensor, mat2: Tensor, out_dtype: torch.dtype, *, out: Tensor) -> Tensor:
+    return out.copy_(bmm_dtype(self, mat2, out_dtype))
+
+
+@kernel("aten::addmm.dtype")
+def addmm_dtype(
+    self: Tensor, mat1: Tensor, mat2: Tensor, out_dtype: torch.dtype, *, beta: float = 1, alpha: float = 1
+) -> Tensor:
+    return torch.addmm(self.to(out_dtype), mat1.to(out_dtype), mat2.to(out_dtype), beta=beta, alpha=alpha)
+
+
+@kernel("aten::addmm.dtype_out")
+def addmm_dtype_out(
+    self: Tensor, mat1: Tensor, mat2: Tensor, out_dtype: torch.dtype, *, beta: float = 1, alpha: float = 1, out: Tensor
+) -> Tensor:
+    return out.copy_(addmm_dtype(self, mat1, mat2, out_dtype, beta=beta, alpha=alpha))
+
+
+@kernel("aten::baddbmm.dtype")
+def baddbmm_dtype(
+    self: Tensor, batch1: Tensor, batch2: Tensor, out_dtype: torch.dtype, *, beta: float = 1, alpha: float = 1
+) -> Tensor:
+    return torch.baddbmm(self.to(out_dtype), batch1.to(out_dtype), batch2.to(out_dtype), beta=beta, alpha=alpha)
+
+
+@kernel("aten::baddbmm.dtype_out")
+def baddbmm_dtype_out(
+    self: Tensor,
+    batch1: Tensor,
+    batch2: Tensor,
+    out_dtype: torch.dtype,
+    *,
+    beta: float = 1,
+    alpha: float = 1,
+    out: Tensor,
+) -> Tensor:
+    return out.copy_(baddbmm_dtype(self, batch1, batch2, out_dtype, beta=beta, alpha=alpha))
+
+
+@kernel("npu::npu_linear")
+def npu_linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """input·weightᵀ + bias (torch_npu-npu_linear.md)."""
+    return torch.nn.functional.linear(input, weight, bias)
+
+
+@kernel("npu::npu_linear_backward")
+def npu_linear_backward(grad: Tensor, input: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
+    return grad @ weight, _rows(grad).t() @ _rows(input)
+
+
+@kernel("npu::npu_bmmV2")
+def npu_bmm_v2(input: Tensor, mat2: Tensor, output_sizes: Sequence[int]) -> Tensor:
+    """matmul, then a view as `output_sizes` unless that is empty (torch_npu-npu_bmmV2.md)."""
+    product = torch.matmul(input, mat2)
+    return product.reshape(list(output_sizes)) if output_sizes else product
+
+
+@kernel("npu::npu_bmm_v2_mat1_backward")
+def npu_bmm_v2_mat1_backward(grad: Tensor, mat1: Tensor, mat2: Tensor, size: Sequence[int]) -> Tensor | None:
+    return matmul_backward(_as_product(grad, mat1, mat2), mat1, mat2, (True, False))[0]
+
+
+@kernel("npu::npu_bmm_v2_mat2_backward")
+def npu_bmm_v2_mat2_backward(grad: Tensor, mat1: Tensor, mat2: Tensor, size: Sequence[int]) -> Tensor | None:
+    return matmul_backward(_as_product(grad, mat1, mat2), mat1, mat2, (False, True))[1]
+
+
+def _as_product(grad: Tensor, mat1: Tensor, mat2: Tensor) -> Tensor:
+    shape = torch.matmul(mat1.to("meta"), mat2.to("meta")).shape
+    return grad.reshape(shape)

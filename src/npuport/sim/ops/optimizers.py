@@ -1,0 +1,85 @@
+"""Optimizer steps. The classes of torch_npu.optim compose plain operators; these are the fused operators behind some
+of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NoReturn
+
+import torch
+from torch import Tensor
+
+from npuport.sim.ops.registration import kernel
+
+
+@kernel("npu::npu_apply_adam.out")
+def npu_apply_adam_out(
+    beta1_power: float,
+    beta2_power: float,
+    lr: float,
+    beta1: float,
+    beta2: float,
+    epsilon: float,
+    grad: Tensor,
+    use_locking: bool | None,
+    use_nesterov: bool | None,
+    *,
+    out: Sequence[Tensor],
+) -> tuple[Tensor, Tensor, Tensor]:
+    """One step of TensorFlow's ApplyAdam on out = (var, m, v), in place: lr·sqrt(1-β₂ᵗ)/(1-β₁ᵗ)·m/(sqrt(v)+ε), with βᵗ
+    given as `beta_power`.
+
+    Source: apply_adam_d of op-plugin's test/test_base_ops/test_apply_adam.py (its golden function).
+    """
+    var, m, v = out
+    m.mul_(beta1).add_(grad, alpha=1 - beta1)
+    v.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
+    step = lr * (1 - beta2_power) ** 0.5 / (1 - beta1_power)
+    moved = m * beta1 + grad * (1 - beta1) if use_nesterov else m
+    var.addcdiv_(moved, v.sqrt().add_(epsilon), value=-step)
+    return var, m, v
+
+
+@kernel("npu::npu_apply_adam_w.out")
+def npu_apply_adam_w_out(
+    beta1_power: float,
+    beta2_power: float,
+    lr: float,
+    weight_decay: float,
+    beta1: float,
+    beta2: float,
+    epsilon: float,
+    grad: Tensor,
+    max_grad_norm: Tensor | None,
+    amsgrad: bool | None,
+    maximize: bool | None,
+    *,
+    out: Sequence[Tensor],
+) -> tuple[Tensor, Tensor, Tensor]:
+    """One AdamW step on out = (var, m, v), in place; `beta_power` is β to the power of the steps *before* this one.
+
+    Source: gen_apply_adam_w of op-plugin's test_npu_apply_adam_w.py.
+    """
+    if amsgrad and max_grad_norm is None:
+        raise RuntimeError("if amsgrad is true, max_grad_norm input must be entered")
+    var, m, v = out
+    ascent = -grad if maximize else grad
+    m.mul_(beta1).add_(ascent, alpha=1 - beta1)
+    v.mul_(beta2).addcmul_(ascent, ascent, value=1 - beta2)
+    second = torch.maximum(max_grad_norm, v) if amsgrad and max_grad_norm is not None else v
+    denominator = (second / (1 - beta2_power * beta2)).sqrt_().add_(epsilon)
+    var.mul_(1 - lr * weight_decay).addcdiv_(m, denominator, value=-lr / (1 - beta1_power * beta1))
+    return var, m, v
+
+
+@kernel("npu::npu_apply_adam", "npu::npu_apply_adam_w", lend=False)
+def without_out(*_args: object, **_kwargs: object) -> NoReturn:
+    """torch_npu itself refuses the variants without `out` (ApplyAdamKernelNpuOpApi.cpp)."""
+    raise RuntimeError("npu_apply_adam and npu_apply_adam_w are not implemented for Tensor; pass out=(var, m, v)")
+
+
+@kernel("npu::_amp_foreach_non_finite_check")
+def amp_foreach_non_finite_check(scaled_grads: Sequence[Tensor]) -> bool:
+    """Whether any gradient holds inf or nan (torch_npu/npu/amp/grad_scaler.py)."""
+    return any(not bool(torch.isfinite(grad).all()) for grad in scaled_grads)
