@@ -1,5 +1,5 @@
 # Everything a contributor needs, each from a clean clone: `make help` lists it.
-# The virtual environment is .venv; it is rebuilt when pyproject.toml changes.
+# The virtual environment is .venv; it is brought up to date when pyproject.toml changes.
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -58,13 +58,13 @@ $(READY): pyproject.toml
 	@test -n "$(PYTHON)" || { echo "npuport: no Python 3.10 to 3.13 found. Install one, or say which: make PYTHON=/path/to/python3" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "npuport: $(PYTHON) has no venv module. On Debian and Ubuntu: apt-get install python3-venv" >&2; exit 1; }
 	@test -n "$(CXX_FOUND)" || { echo "npuport: no C++ compiler, which the simulated NPU needs once. On Debian and Ubuntu: apt-get install g++" >&2; exit 1; }
-	@echo "Setting up .venv with $$($(PYTHON) --version), torch and torch_npu"
-	@$(PYTHON) -m venv --clear .venv
-	@$(BIN)/python -m pip install --quiet $(PIP_ARGS) --upgrade "pip>=25.1"
-	@$(BIN)/python -m pip install --quiet $(PIP_ARGS) torch==2.13.0 torch-npu==2.13.0
-	@$(BIN)/python -m pip install --quiet $(PIP_ARGS) --group dev --editable ".[sim]"
+	@echo "Setting up .venv with $$($(PYTHON) --version), torch and torch_npu; this takes a minute or two"
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear .venv
+	@$(BIN)/python -m pip install -qq $(PIP_ARGS) --upgrade "pip>=25.1"
+	@$(BIN)/python -m pip install -qq $(PIP_ARGS) torch==2.13.0 torch-npu==2.13.0
+	@$(BIN)/python -m pip install -qq $(PIP_ARGS) --group dev --editable ".[sim]"
 	@touch $@
 
 $(DOCS_READY): $(READY)
-	@$(BIN)/python -m pip install --quiet $(PIP_ARGS) --group docs
+	@$(BIN)/python -m pip install -qq $(PIP_ARGS) --group docs
 	@touch $@

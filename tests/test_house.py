@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
+import click
 import pytest
+import typer
 
 ROOT = Path(__file__).resolve().parents[1]
-RULE_DOCUMENTS = sorted((ROOT / "tests" / "rules").glob("*.md"))
+RULE_CODE = re.compile(r"\bNP\d{3}\b")
 
 
 def text_of(path: str) -> str:
@@ -56,3 +59,74 @@ def test_links_between_documents_lead_somewhere(page: str) -> None:
 def test_every_page_is_in_the_navigation() -> None:
     listed = set(re.findall(r": ([\w-]+\.md)$", text_of("mkdocs.yml"), re.MULTILINE))
     assert listed == {path.name for path in (ROOT / "docs").glob("*.md")}
+
+
+def commands() -> dict[str, click.Command]:
+    from npuport.cli.app import app
+
+    group = typer.main.get_command(app)
+    return dict(group.commands)  # type: ignore[attr-defined]
+
+
+def options_of(command: click.Command) -> list[str]:
+    return [name for parameter in command.params for name in parameter.opts if name.startswith("--")]
+
+
+@pytest.mark.parametrize("name", commands())
+def test_every_command_and_option_has_help(name: str) -> None:
+    command = commands()[name]
+    assert command.help
+    silent = [parameter.name for parameter in command.params if not getattr(parameter, "help", None)]
+    assert not silent
+
+
+@pytest.mark.parametrize("name", commands())
+def test_every_command_and_option_is_documented(name: str) -> None:
+    section = re.search(rf"^## npuport {name}$(.*?)(?=^## |\Z)", text_of("docs/commands.md"), re.MULTILINE | re.DOTALL)
+    assert section is not None, f"docs/commands.md has no section `## npuport {name}`"
+    missing = [option for option in options_of(commands()[name]) if option not in section[1]]
+    assert not missing
+
+
+def test_the_documentation_names_no_option_that_does_not_exist() -> None:
+    known = {option for command in commands().values() for option in options_of(command)} | {"--version", "--help"}
+    named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", text_of("docs/commands.md")))
+    # Options of other programs, in examples.
+    assert named - known <= {"--epochs", "--nproc-per-node"}
+
+
+def test_every_rule_has_a_document_and_every_document_a_rule() -> None:
+    in_code = {
+        code for path in (ROOT / "src/npuport/rules").glob("*.py") for code in RULE_CODE.findall(path.read_text())
+    }
+    documented = {path.name[:5] for path in (ROOT / "tests/rules").glob("NP*.md")}
+    assert documented
+    assert documented == in_code - {"NP000"}
+
+
+def test_documents_name_only_rules_that_exist() -> None:
+    documented = {path.name[:5] for path in (ROOT / "tests/rules").glob("NP*.md")}
+    pages = [*(ROOT / "docs").glob("*.md"), ROOT / "README.md", ROOT / "README.zh.md"]
+    named = {code for page in pages for code in RULE_CODE.findall(page.read_text(encoding="utf-8"))}
+    assert named <= documented
+
+
+def test_the_hooks_for_pre_commit_call_commands_that_exist() -> None:
+    entries = re.findall(r"^  entry: npuport (.+)$", text_of(".pre-commit-hooks.yaml"), re.MULTILINE)
+    assert len(entries) == 2
+    for entry in entries:
+        code = f"from npuport.cli import main; import sys; sys.argv = {['npuport', *entry.split(), '--help']}; main()"
+        run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+        assert run.returncode == 0, run.stderr
+
+
+def test_the_wheel_carries_everything_and_no_tests(tmp_path: Path) -> None:
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    packed = set(zipfile.ZipFile(wheel).namelist())
+    source = ROOT / "src"
+    files = {path.relative_to(source).as_posix() for path in source.rglob("*") if path.is_file()}
+    files = {name for name in files if "__pycache__" not in name}
+    documents = {f"npuport/rules/documents/{path.name}" for path in (ROOT / "tests/rules").glob("*.md")}
+    assert {name for name in packed if ".dist-info/" not in name} == files | documents
