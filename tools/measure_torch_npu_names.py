@@ -30,6 +30,7 @@ COLUMNS = (
     "import_from",
     "cuda_signature",
     "npu_signature",
+    "left_as_is",
     "source",
     "version",
     "certainty",
@@ -71,6 +72,22 @@ USED_PRIVATE = {
 PRIVATE_MODULES = {"torch.cuda._sanitizer", "torch.cuda._utils"}  # only the names given above are anybody's business
 # Public names that live elsewhere in torch but are used through torch.cuda.
 USED_FOREIGN = {"torch.cuda": ("OutOfMemoryError", "AcceleratorError", "has_half", "has_magma", "default_generators")}
+# What a program would pass, for functions that cannot be called with nothing.
+SAMPLE_ARGUMENTS: dict[str, tuple[Any, ...]] = {
+    "torch.cuda.device": (0,),
+    "torch.cuda.manual_seed": (0,),
+    "torch.cuda.manual_seed_all": (0,),
+    "torch.cuda.set_device": (0,),
+    "torch.cuda.set_per_process_memory_fraction": (0.5,),
+    "torch.cuda.set_stream": (None,),
+    "torch.cuda.set_sync_debug_mode": (0,),
+    "torch.cuda.stream": (None,),
+    "torch.cuda.nvtx.mark": ("x",),
+    "torch.cuda.nvtx.range_push": ("x",),
+    "torch.cuda.nvtx.range_start": ("x",),
+    "torch.cuda.random.manual_seed": (0,),
+    "torch.cuda.random.manual_seed_all": (0,),
+}
 # Members that the base class in C++ defines; a torch built without CUDA has a hollow stand-in for it.
 BASE_MEMBERS = {
     "Stream": ("cuda_stream", "device", "device_index", "device_type", "priority", "priority_range", "stream_id"),
@@ -204,6 +221,28 @@ def signature_of(value: Any) -> str:
     return re.sub(r" at 0x[0-9a-f]+", "", str(inspect.Signature(plain)))
 
 
+def left_as_is(dotted: str, value: Any) -> str:
+    """What the CUDA name does with torch_npu and without CUDA: "raises TypeError" or "returns None"; "" if not tried.
+
+    Only functions of torch.cuda and classes that need no argument are called; results are told by type, and in full if
+    they are None, a number or a collection.
+    """
+    arguments = SAMPLE_ARGUMENTS.get(dotted, ())
+    if kind_of(dotted, value) not in ("function", "class") or "._" in dotted:
+        return ""
+    if not arguments:
+        try:
+            inspect.signature(value).bind()
+        except (TypeError, ValueError):
+            return ""
+    try:
+        result = value(*arguments)
+    except BaseException as error:  # NVML's wrapper and assertions raise what they like
+        return f"raises {type(error).__name__}"
+    told = result is None or isinstance(result, bool | int | float | list | tuple | dict)
+    return f"returns {result!r}" if told else f"returns {type(result).__name__}"
+
+
 def measure() -> list[dict[str, str]]:
     """One row per name. Signatures are given only where they differ beyond the device's own name."""
     import torch
@@ -213,7 +252,8 @@ def measure() -> list[dict[str, str]]:
     rows = []
     for dotted, value in dict(cuda_names()).items():
         row = dict.fromkeys(COLUMNS, "") | {"name": dotted, "kind": kind_of(dotted, value)}
-        row |= {"source": "torch_npu namespace", "version": torch_npu.__version__, "certainty": "measured"}
+        row |= {"left_as_is": left_as_is(dotted, value), "source": "torch_npu namespace"}
+        row |= {"version": torch_npu.__version__, "certainty": "measured"}
         found = counterpart(dotted, value)
         if found is None:
             rows.append(row)

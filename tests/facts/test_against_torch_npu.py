@@ -78,7 +78,7 @@ def test_operators_are_what_the_dispatcher_says(on_cann: Any) -> None:
 
 
 def test_every_counterpart_exists_and_can_be_imported_from_where_we_say(on_cann: Any) -> None:
-    entries = (*facts.all_torch_cuda_names(), *facts.all_torch_names())
+    entries: list[facts.CudaName | facts.TorchName] = [*facts.all_torch_cuda_names(), *facts.all_torch_names()]
     pairs = [(e.npu_name, e.import_from) for e in entries if e.npu_name and not e.name.endswith("pin_memory_device")]
     assert len(pairs) > 200
     assert on_cann(RESOLVE, json.dumps(pairs)) == []

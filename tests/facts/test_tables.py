@@ -149,3 +149,32 @@ def test_chip_names_in_every_spelling() -> None:
     newest = facts.chip("Ascend950DT_9571")
     assert newest is not None and newest.family == "950"
     assert facts.chip("Ascend910B9") is None
+
+
+def test_arguments_that_differ() -> None:
+    name, event = facts.torch_cuda("torch.cuda.get_device_name"), facts.torch_cuda("torch.cuda.Event")
+    scaler, history = facts.torch_cuda("torch.cuda.amp.GradScaler"), "torch.cuda.memory._record_memory_history"
+    assert (
+        name is not None and name.renamed_arguments == {"device": "device_name"} and name.positional_arguments is None
+    )
+    assert event is not None and event.dropped_arguments == ("external",) and event.positional_arguments == 3
+    assert scaler is not None and scaler.positional_arguments == 4 and not scaler.dropped_arguments
+    recorded = facts.torch_cuda(history)
+    assert recorded is not None and recorded.dropped_arguments == () and recorded.positional_arguments is None
+
+
+def test_what_runs_on_silently() -> None:
+    def silent(name: str) -> bool:
+        entry = facts.torch_cuda(name)
+        assert entry is not None
+        return entry.silent_if_left
+
+    assert silent("torch.cuda.is_available") and silent("torch.cuda.manual_seed_all")
+    assert not silent("torch.cuda.synchronize") and not silent("torch.cuda.Stream.synchronize")
+
+
+def test_simulated_chips_have_the_memory_that_we_say() -> None:
+    sim = pytest.importorskip("npuport.sim")
+    for name, simulated in sim.CHIPS.items():
+        known = facts.chip(name)
+        assert known is not None and known.memory_gib == simulated.memory_gib and known.ai_cores == simulated.cube_cores

@@ -35,6 +35,18 @@ class CudaName:
     cuda_signature: str = ""
     npu_signature: str = ""
     """Both are "" where the two take the same parameters, or where Python cannot tell."""
+    left_as_is: str = ""
+    """What calling the unchanged CUDA name does with torch_npu: "raises AssertionError", "returns 0"; "" if untried."""
+
+    @property
+    def silent_if_left(self) -> bool:
+        """Whether the unchanged name runs on without an error, and so does nothing or answers wrongly."""
+        return self.left_as_is.startswith("returns")
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """Names of the parameters on CUDA, in order; () where both take the same."""
+        return _parameters(self.cuda_signature)
 
     @property
     def renamed_arguments(self) -> dict[str, str]:
@@ -100,6 +112,7 @@ def _entry(measured: dict[str, str], notes: dict[str, dict[str, str]]) -> CudaNa
         basis=basis(note or measured),
         cuda_signature=measured["cuda_signature"],
         npu_signature=measured["npu_signature"],
+        left_as_is=measured["left_as_is"],
     )
 
 
