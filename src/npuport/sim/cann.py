@@ -18,6 +18,7 @@ from npuport.sim.requirements import Installation
 
 _MAIN = "libascendcl.so"  # holds everything; the other libraries only name it
 _OPERATORS = "libopapi.so"
+_LOOKED_UP = ("libhcomm.so", _OPERATORS)  # opened by name while torch_npu runs
 _FLAGS = ["-std=gnu11", "-O2", "-fPIC", "-shared"]
 
 
@@ -48,7 +49,7 @@ def library_names(installation: Installation) -> list[str]:
     supplied = {path.name for directory in (installation.torch_directory, installation.torch_npu_directory) for path in directory.rglob("*.so*")}
     needed = {name for library in _loaded_libraries(installation.torch_npu_directory) for name in _needed(library)}
     missing = {name for name in needed - supplied if name.endswith(".so")}
-    return [_MAIN, *sorted(missing - {_MAIN}), _OPERATORS]
+    return [_MAIN, *sorted(missing - {_MAIN, *_LOOKED_UP}), *_LOOKED_UP]
 
 
 def _build(installation: Installation, target: Path) -> None:

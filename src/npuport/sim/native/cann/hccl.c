@@ -206,9 +206,34 @@ HcclResult HcclSend(const void* data, uint64_t count, int type, uint32_t to, voi
     return npuport_send(comm, data, count * npuport_element_bytes(type), to);
 }
 
+/* Inside a group the order of sends and receives must not matter: sends do not wait, and receives wait for the end of the group. */
+typedef struct { Comm* comm; void* data; size_t bytes; uint32_t from; } Receive;
+static _Thread_local struct { int depth; size_t count; Receive receives[4096]; } group;
+
 HcclResult HcclRecv(void* data, uint64_t count, int type, uint32_t from, void* comm, void* stream) {
     (void)stream;
-    return npuport_receive(comm, data, count * npuport_element_bytes(type), from);
+    size_t bytes = count * npuport_element_bytes(type);
+    if (!group.depth) return npuport_receive(comm, data, bytes, from);
+    if (group.count == sizeof group.receives / sizeof *group.receives) return npuport_fail(HCCL_E_NOT_SUPPORT, "more than %zu receives in a group", group.count);
+    group.receives[group.count++] = (Receive){comm, data, bytes, from};
+    return HCCL_SUCCESS;
+}
+
+HcclResult HcclGroupStart(void) {
+    group.depth++;
+    return HCCL_SUCCESS;
+}
+
+HcclResult HcclGroupEnd(void) {
+    if (group.depth == 0) return npuport_fail(HCCL_E_PARA, "HcclGroupEnd without HcclGroupStart");
+    if (--group.depth) return HCCL_SUCCESS;
+    HcclResult error = HCCL_SUCCESS;
+    for (size_t i = 0; i < group.count && !error; i++) {
+        const Receive* receive = &group.receives[i];
+        error = npuport_receive(receive->comm, receive->data, receive->bytes, receive->from);
+    }
+    group.count = 0;
+    return error;
 }
 
 HcclResult HcclScatter(const void* in, void* out, uint64_t count, int type, uint32_t root, void* comm, void* stream) {
