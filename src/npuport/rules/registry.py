@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from functools import cache
 
-from npuport.rules import devices
+from npuport.rules import devices, distributed
 from npuport.rules.base import Rule
 
-_FAMILIES = (devices,)
+_FAMILIES = (devices, distributed)
 
 
 @cache

@@ -106,7 +106,7 @@ _TEXT_KEYWORDS = {"help", "description", "epilog", "metavar", "reason", "msg", "
 
 
 def is_like(node: ast.expr, context: Context, kind: Kind) -> bool:
-    """Whether an expression is of the kind, its type or its text: ``x.device.type``, ``get_backend()``, ``args.device``."""
+    """Whether an expression is one, its type or its text: ``x.device.type``, ``str(device)``, ``get_backend()``."""
     if isinstance(node, ast.Name):
         return kind.named(node.id) or _is_made(node, context, kind)
     if isinstance(node, ast.Attribute):
