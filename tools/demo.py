@@ -12,16 +12,19 @@ import argparse
 import json
 import math
 import os
+import re
 import shutil
 import subprocess
 import sys
-import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "examples" / "gpt"
 BUILD = ROOT / "build" / "demo"
 TOLERANCE = 1e-5  # relative; both runs compute in float32 with the same kernels
+DEVICE = re.compile(r"parameters on (?P<device>\S+)")  # examples/gpt/train.py says so
 TO_ASCII = str.maketrans("│┃─━┌┐└┘├┤┬┴┼", "||--+++++++++")
 
 
@@ -34,20 +37,39 @@ def title(text: str) -> None:
     print(f"\n== {text}", flush=True)
 
 
-def command(*argv: str, cwd: Path = ROOT, env: dict[str, str] | None = None, accept: tuple[int, ...] = (0,)) -> float:
-    """Shows and runs one command; returns its wall time in seconds. Any other exit code ends the demonstration."""
+def start(argv: Sequence[str], cwd: Path, env: Mapping[str, str], **options: Any) -> subprocess.Popen[str]:
+    """Shows one command and starts it. This interpreter's programs come first, also for what the command starts."""
     print(f"$ {' '.join(argv)}", flush=True)
-    # This interpreter's programs come first, also for what the command itself starts.
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
     program = shutil.which(argv[0], path=path)
     if program is None:
         raise SystemExit(f"demo: {argv[0]} is not installed next to {sys.executable}; run `make demo`")
-    started = time.monotonic()
-    child_env = os.environ | {"PATH": path} | (env or {})
-    code = subprocess.run([program, *argv[1:]], cwd=cwd, env=child_env, check=False).returncode
+    return subprocess.Popen(
+        [program, *argv[1:]], cwd=cwd, env={**os.environ, "PATH": path, **env}, text=True, **options
+    )
+
+
+def finish(argv: Sequence[str], code: int, accept: tuple[int, ...] = (0,)) -> None:
+    """Ends the demonstration if a command ended with a code that is not in ``accept``."""
     if code not in accept:
         raise SystemExit(f"demo: `{' '.join(argv)}` ended with exit code {code}")
-    return time.monotonic() - started
+
+
+def command(*argv: str, accept: tuple[int, ...] = (0,)) -> None:
+    """Runs one command of npuport in the repository's root."""
+    finish(argv, start(argv, ROOT, {}).wait(), accept)
+
+
+def train(*argv: str, cwd: Path, env: Mapping[str, str]) -> str:
+    """Runs one training command, shows what it prints, and returns the device that it says it trains on."""
+    device = ""
+    with start(argv, cwd, env, stdout=subprocess.PIPE) as process:
+        for line in process.stdout or ():
+            print(line, end="", flush=True)
+            said = DEVICE.search(line)
+            device = said["device"] if said else device
+    finish(argv, process.returncode)
+    return device
 
 
 def losses(log: Path) -> list[float]:
@@ -117,17 +139,20 @@ def main() -> int:
     command("npuport", "convert", shown(SOURCE), "-o", shown(converted))
 
     title("The original, on the CPU")
+    options_of_both = ("train.py", "--steps", steps)
     # torch_npu is installed for the other run; without CANN it must not load by itself here.
     without_npu = {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
-    train = ("train.py", "--steps", steps)
-    seconds_cpu = command("python", *train, "--device", "cpu", "--log", str(log_cpu), cwd=SOURCE, env=without_npu)
+    train("python", *options_of_both, "--device", "cpu", "--log", str(log_cpu), cwd=SOURCE, env=without_npu)
 
     title("The converted copy, on the simulated NPU")
-    seconds_npu = command("npuport", "run", "--sim", "--", "python", *train, "--log", str(log_npu), cwd=converted)
+    simulated = ("npuport", "run", "--sim", "--", "python")
+    device = train(*simulated, *options_of_both, "--log", str(log_npu), cwd=converted, env={})
+    if not device.startswith("npu"):
+        raise SystemExit(f"demo: the converted copy trained on {device or 'an unknown device'}, not on the NPU")
 
     title("The same losses?")
     cpu, npu = losses(log_cpu), losses(log_npu)
-    show({f"original, CPU ({seconds_cpu:.0f} s)": cpu, f"converted, simulated NPU ({seconds_npu:.0f} s)": npu})
+    show({"original, CPU": cpu, "converted, simulated NPU": npu})
     difference = largest_relative_difference(cpu, npu)
     same = difference <= TOLERANCE
     print(
