@@ -47,7 +47,7 @@ def _markdown(record: Record) -> Iterator[str]:
     yield ""
     yield (
         f"npuport {__version__}, target `{record.settings.target}`, torch {record.settings.torch_version}, "
-        f"{record.settings.chip}. Line numbers are those of the original files; in the lists at the end, of the new ones."
+        f"{record.settings.chip}. Line numbers are those of the original files; in the last lists, of the new."
     )
     yield ""
     yield f"- {plural(conversion.edit_count, 'edit')} in {plural(len(conversion.changed), 'file')}"

@@ -56,15 +56,7 @@ def summary(facts: SummaryFacts, findings: Sequence[Finding], width: int) -> Ite
     """Head line, one line for each group with its first places, the effort in lines."""
     yield _head(facts, width)
     yield Text()
-    grouped: dict[Group, list[Finding]] = {group: [] for group in Group}
-    for finding in findings:
-        grouped[group_of(finding)].append(finding)
-    labels = {group: translate(group.value) for group in Group}
-    label_width = max(cell_len(label) for label in labels.values())
-    for group, members in grouped.items():
-        if members:
-            label = labels[group] + " " * (label_width - cell_len(labels[group]))
-            yield from _group(group, label, members, width)
+    yield from _table(findings, width)
     if not findings:
         yield Text("  " + translate("nothing to report: no CUDA reference was found"))
     yield Text()
@@ -90,19 +82,30 @@ def _count(kind: str, number: int) -> str:
     return f"{number:,} {name}{'s' if kind == 'notebook' and number != 1 and language() == 'en' else ''}"
 
 
-def _group(group: Group, label: str, members: Sequence[Finding], width: int) -> Iterable[Text]:
-    """One line where it fits the width, two where it does not."""
-    lead = Text.assemble("  ", (label, _COLOUR[group]), f"{len(members):>6,}   ")
-    what = _what(group, members)
-    places = _places(members)
-    if lead.cell_len + cell_len(what) + 2 + cell_len(places) <= width:
-        gap = max(2, 60 - lead.cell_len - cell_len(what))
-        if lead.cell_len + cell_len(what) + gap + cell_len(places) > width:
+def _table(findings: Sequence[Finding], width: int) -> Iterable[Text]:
+    """A row for each group, its places in one column; a row that is too long for ``width`` takes two lines."""
+    members: dict[Group, list[Finding]] = {group: [] for group in Group}
+    for finding in findings:
+        members[group_of(finding)].append(finding)
+    label_width = max(cell_len(translate(group.value)) for group in Group)
+    rows = [(_lead(group, label_width, found), _places(found)) for group, found in members.items() if found]
+    indent = 2 + label_width + 9
+    column = max((lead.cell_len for lead, places in rows if lead.cell_len + 2 + cell_len(places) <= width), default=0)
+    for lead, places in rows:
+        gap = max(column - lead.cell_len, 0) + 2
+        if lead.cell_len + gap + cell_len(places) > width:
             gap = 2
-        yield lead.append(what).append(" " * gap).append(places, "dim")
-    else:
-        yield Text.assemble(lead, what)
-        yield Text.assemble(" " * lead.cell_len, (places, "dim"))
+        if lead.cell_len + gap + cell_len(places) <= width:
+            yield lead.append(" " * gap).append(places, "dim")
+        else:
+            yield lead
+            yield Text.assemble(" " * indent, (places, "dim"))
+
+
+def _lead(group: Group, label_width: int, members: Sequence[Finding]) -> Text:
+    label = translate(group.value)
+    padding = " " * (label_width - cell_len(label))
+    return Text.assemble("  ", (label, _COLOUR[group]), f"{padding}{len(members):>6,}   ", _what(group, members))
 
 
 def _what(group: Group, members: Sequence[Finding]) -> str:

@@ -1,0 +1,72 @@
+"""Every sentence of the command line has a Chinese translation with the same placeholders, and none is left over."""
+
+from __future__ import annotations
+
+import ast
+import string
+from pathlib import Path
+
+import pytest
+
+import npuport
+from npuport.errors import UserError
+from npuport.findings import Applicability
+from npuport.report.chinese import SENTENCES
+from npuport.report.groups import Group
+from npuport.report.language import language, translate, translate_error
+
+PACKAGE = Path(npuport.__file__).parent
+SPEAKING = ("cli", "report", "source", "analysis", "conversion")
+CALLS = {"translate", "UserError", "InputError", "OutputError"}
+MADE_ELSEWHERE = {"{message}.", "{problem}\n  {next_step}"}  # their words come from other packages
+
+
+def sentences() -> set[str]:
+    found = {group.value for group in Group} | {f"{level.value} fix" for level in Applicability} | {"no fix"}
+    found |= {"{number} Python file", "{number} Python files"}
+    for package in SPEAKING:
+        for path in (PACKAGE / package).glob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.Call) and node.args and getattr(node.func, "id", "") in CALLS:
+                    first = node.args[0]
+                    if isinstance(first, ast.Constant) and isinstance(first.value, str):
+                        found.add(first.value)
+    return found - MADE_ELSEWHERE
+
+
+def placeholders(text: str) -> set[str]:
+    return {name for _, name, _, _ in string.Formatter().parse(text) if name}
+
+
+def test_every_sentence_is_translated_and_none_is_left_over() -> None:
+    assert sentences() == set(SENTENCES)
+
+
+@pytest.mark.parametrize("english", sorted(SENTENCES))
+def test_placeholders_agree(english: str) -> None:
+    assert placeholders(SENTENCES[english]) == placeholders(english)
+
+
+@pytest.mark.parametrize(
+    ("variables", "expected"),
+    [
+        ({}, "en"),
+        ({"LANG": "C.UTF-8"}, "en"),
+        ({"LANG": "zh_CN.UTF-8"}, "zh"),
+        ({"LANG": "zh_CN.UTF-8", "LC_ALL": "C"}, "en"),
+        ({"LC_MESSAGES": "zh_TW", "LANG": "en_US"}, "zh"),
+        ({"LC_ALL": "", "LANG": "zh_CN"}, "zh"),
+        ({"NPUPORT_LANG": "en", "LC_ALL": "zh_CN.UTF-8"}, "en"),
+        ({"NPUPORT_LANG": "zh", "LC_ALL": "C"}, "zh"),
+    ],
+)
+def test_language(variables: dict[str, str], expected: str) -> None:
+    assert language(variables) == expected
+
+
+def test_errors_are_translated(monkeypatch: pytest.MonkeyPatch) -> None:
+    error = UserError("{path} does not exist. Check the path.", path="x")
+    monkeypatch.setenv("NPUPORT_LANG", "zh")
+    assert translate_error(error) == "x 不存在。请检查路径。"
+    assert str(error) == "x does not exist. Check the path."
+    assert translate("no such sentence {a}", a=1) == "no such sentence 1"
