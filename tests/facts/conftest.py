@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import subprocess
@@ -21,9 +20,12 @@ def on_cann() -> OnCann:
 
     Without ``kernels`` the CPU kernels of the simulated NPU stay out, so that torch_npu itself answers.
     """
-    if importlib.util.find_spec("torch_npu") is None:
-        pytest.skip("needs torch_npu")
-    from npuport.sim import SimOptions, environment
+    from npuport.sim import SimOptions, SimulationUnavailable, environment
+
+    try:
+        environment()
+    except SimulationUnavailable as problem:
+        pytest.skip(str(problem))
 
     def run(source: str, *arguments: str, chip: str = "Ascend910B3", kernels: bool = False, **variables: str) -> Any:
         simulated = environment(SimOptions(chip=chip))

@@ -15,6 +15,8 @@ from npuport import facts
 from npuport.facts._tables import DATA
 
 pytestmark = pytest.mark.sim
+if importlib.util.find_spec("torch_npu") is None:
+    pytest.skip("needs torch_npu", allow_module_level=True)
 TOOLS = Path(__file__).resolve().parents[2] / "tools"
 
 RESOLVE = """
@@ -90,6 +92,17 @@ def test_every_accelerator_name_exists_beside_its_cuda_name(on_cann: Any) -> Non
     assert on_cann(RESOLVE, json.dumps(pairs)) == []
 
 
+def test_module_paths_import_the_module_that_torch_npu_uses(on_cann: Any) -> None:
+    source = """
+import importlib, json, sys, torch, torch_npu
+pairs = json.loads(sys.argv[1])
+print(json.dumps([path for path, name in pairs if importlib.import_module(path) is not eval(name)]))
+"""
+    modules = [(e.module_path, e.npu_name) for e in facts.all_torch_cuda_names() if e.module_path]
+    assert len(modules) > 5
+    assert on_cann(source, json.dumps(modules)) == []
+
+
 def test_importing_a_submodule_of_torch_npu_by_its_alias_makes_a_second_copy(on_cann: Any) -> None:
     source = """
 import json, torch, torch_npu
@@ -139,6 +152,7 @@ ask("cuda string", lambda: torch.npu.set_device("cuda:0"))
 ask("double", lambda: torch.empty(1, device="npu").double().dtype)
 ask("float64", lambda: torch.empty(1, dtype=torch.float64, device="npu").dtype)
 ask("channels_last", lambda: torch.empty(1, 1, 1, 1, device="npu").to(memory_format=torch.channels_last))
+ask("channels_last_3d", lambda: torch.empty(1, 1, 1, 1, 1, device="npu").to(memory_format=torch.channels_last_3d))
 ask("matmul hf32", lambda: torch.npu.matmul.allow_hf32)
 ask("conv hf32", lambda: torch.npu.conv.allow_hf32)
 torch.set_float32_matmul_precision("high")
@@ -174,6 +188,7 @@ def test_behaviour_that_the_notes_state(on_cann: Any) -> None:
         "double": "torch.float32",
         "float64": "torch.float64",
         "channels_last": "RuntimeError: Only contiguous_format or preserve_format",
+        "channels_last_3d": "RuntimeError: Only contiguous_format or preserve_format",
         "matmul hf32": "False",
         "conv hf32": "True",
         "matmul hf32 later": "False",

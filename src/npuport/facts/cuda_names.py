@@ -39,6 +39,13 @@ class CudaName:
     """What calling the unchanged CUDA name does with torch_npu: "raises AssertionError", "returns 0"; "" if untried."""
 
     @property
+    def module_path(self) -> str | None:
+        """For a module that is one on the NPU side too: what to write after ``import``, such as "torch_npu.npu.amp"."""
+        if self.kind != "module" or self.status != "same" or self.npu_name is None:
+            return None
+        return self.npu_name.replace("torch.npu", "torch_npu.npu", 1)
+
+    @property
     def silent_if_left(self) -> bool:
         """Whether the unchanged name runs on without an error, and so does nothing or answers wrongly."""
         return self.left_as_is.startswith("returns")
