@@ -99,7 +99,7 @@ def main():
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--nz", type=int, default=32, help="length of the noise vector")
     parser.add_argument("--width", type=int, default=16, help="channels of the widest images")
-    parser.add_argument("--lr", type=float, default=6e-4)
+    parser.add_argument("--lr", type=float, default=3e-4)
     parser.add_argument("--seed", type=int, default=999)
     parser.add_argument("--outdir", default="", help="write the networks' weights here")
     parser.add_argument("--log", default="", help="write one JSON line per step to this file")
