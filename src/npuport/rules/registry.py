@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from functools import cache
 
-from npuport.rules import devices, distributed
+from npuport.rules import devices, distributed, numerics
 from npuport.rules.base import Rule
 
-_FAMILIES = (devices, distributed)
+_FAMILIES = (devices, distributed, numerics)
 
 
 @cache

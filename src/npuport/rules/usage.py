@@ -9,12 +9,14 @@ from __future__ import annotations
 import ast
 import enum
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from npuport.rules.base import Context
-from npuport.source.module import inner_scope, parent
+from npuport.source.module import parent
 from npuport.source.resolver import External
-from npuport.source.scopes import FunctionNode, Scope
+from npuport.source.scopes import Binding
 
 
 class Use(enum.Enum):
@@ -314,19 +316,18 @@ def _held_by(target: ast.expr, context: Context, kind: Kind, depth: int) -> Use:
     """The use of a value that ``target`` is given."""
     if is_like(target, context, kind):
         return Use.TAKEN
-    if depth > 0 and isinstance(target, ast.Name) and _reaches(target.id, context.scope(target), context, kind, depth):
-        return Use.TAKEN
+    if depth > 0 and isinstance(target, ast.Name):
+        bound = context.scope(target).lookup(target.id)
+        if bound and _reaches(target.id, lambda other: other.scope is bound[0].scope, context, kind, depth):
+            return Use.TAKEN
     return Use.UNKNOWN
 
 
-def _reaches(name: str, scope: Scope, context: Context, kind: Kind, depth: int) -> bool:
-    """Whether the variable that ``name`` is in ``scope`` is used as such a value anywhere in its module."""
-    binding = scope.lookup(name)
-    if not binding:
-        return False
+def _reaches(name: str, same: Callable[[Binding], bool], context: Context, kind: Kind, depth: int) -> bool:
+    """Whether a variable is used as such a value anywhere in its module; ``same`` knows its bindings."""
     for use in context.module.uses(name):
-        found = context.scope(use).lookup(name)
-        if found and found[0].scope is binding[0].scope and use_of(use, context, kind, depth - 1) is Use.TAKEN:
+        bound = context.scope(use).lookup(name)
+        if bound and same(bound[0]) and use_of(use, context, kind, depth - 1) is Use.TAKEN:
             return True
     return False
 
@@ -339,11 +340,13 @@ def _default(node: ast.AST, around: ast.arguments, context: Context, kind: Kind,
         if default is node:
             if kind.named(argument.arg):
                 return Use.TAKEN
-            function = parent(around)
-            if depth > 0 and isinstance(function, FunctionNode):
-                inside = inner_scope(function, context.scope(function))
-                return Use.TAKEN if _reaches(argument.arg, inside, context, kind, depth) else Use.UNKNOWN
+            if depth > 0 and _reaches(argument.arg, partial(_binds, argument), context, kind, depth):
+                return Use.TAKEN
     return Use.UNKNOWN
+
+
+def _binds(argument: ast.arg, binding: Binding) -> bool:
+    return binding.node is argument
 
 
 def _returned(around: ast.Return, context: Context, kind: Kind) -> Use:
