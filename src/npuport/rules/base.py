@@ -33,6 +33,11 @@ class Rule:
     markers: ClassVar[tuple[str, ...]] = ("cuda",)
     nodes: ClassVar[tuple[type[ast.AST], ...]]
 
+    @classmethod
+    def applies(cls, settings: Settings) -> bool:  # noqa: ARG003 - most rules always apply
+        """Whether the rule has anything to say for this port; a rule that has not costs nothing."""
+        return True
+
     def check(self, node: ast.AST, context: Context) -> Iterator[Finding]:
         """Findings at ``node``."""
         raise NotImplementedError

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from npuport.findings import Applicability, Basis, Edit, Finding, Fix, Severity
 from npuport.rules.base import Context, Rule, with_applicability
+from npuport.rules.settings import Settings
 from npuport.rules.usage import Use, use_of
 from npuport.source.module import parent
 from npuport.source.resolver import Definition
@@ -286,10 +287,12 @@ class IntegerDevice(Rule):
     markers = (r"\.to\(", r"\bdevice\b")
     nodes = (ast.Call,)
 
+    @classmethod
+    def applies(cls, settings: Settings) -> bool:
+        return not settings.torch_at_least("2.5.1")  # from then on an integer is an index of the current accelerator
+
     def check(self, node: ast.AST, context: Context) -> Iterator[Finding]:
         assert isinstance(node, ast.Call)
-        if context.settings.torch_at_least("2.5.1"):
-            return  # an integer is the index of the current accelerator
         for argument in self._devices(node, context):
             values = context.constants_of(argument)
             if values and all(isinstance(value, int) and not isinstance(value, bool) for value in values):

@@ -5,14 +5,14 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 
 from npuport.findings import Finding, Location, Severity
 from npuport.rules import registry
 from npuport.rules.base import Context, Rule
 from npuport.rules.entry_points import entry_point_finding, may_be_script
-from npuport.rules.mentions import WORDS, mentions_in_other_file, mentions_in_python
+from npuport.rules.mentions import has_words, mentions_in_other_file, mentions_in_python
 from npuport.rules.settings import Settings
 from npuport.rules.suppressions import suppress
 from npuport.source.files import FileKind, SourceFile
@@ -28,22 +28,28 @@ def check_file(source: SourceFile, project: Project, settings: Settings) -> list
     """Every finding in one file of ``project``, in order of position; suppressed ones are left out. Pure."""
     if source.kind is not FileKind.PYTHON:
         return sorted(mentions_in_other_file(source), key=_order)
-    if not (
-        any(word in source.text for word in _gate()) or WORDS.search(source.text) or _is_bare_script(source, settings)
-    ):
+    active = _active(settings)
+    present = frozenset(word for word in active.words if word in source.text)
+    if not present and not has_words(source.text) and not _is_bare_script(source, settings):
         return []
     try:
-        module = Module(source.path, source.text)
+        module = _module(source, project)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         return [_unparsable(source, error)]
     context = Context(module, project, settings)
-    findings = _run(context)
+    findings = _run(context, active, present) if present else []
     if settings.target == "import":
         findings = [_left_to_import(finding) for finding in findings]
         entry = entry_point_finding(context, findings)
         findings += [entry] if entry is not None else []
     findings += mentions_in_python(context, findings)
     return sorted(suppress(source, findings), key=_order)
+
+
+def _module(source: SourceFile, project: Project) -> Module:
+    """The parsed module, shared with the project where it is of this very text."""
+    shared = project.module(source.path) if project.texts.get(source.path) == source.text else None
+    return shared or Module(source.path, source.text)
 
 
 def _is_bare_script(source: SourceFile, settings: Settings) -> bool:
@@ -55,62 +61,72 @@ def _order(finding: Finding) -> tuple[int, int, str]:
     return finding.location.line, finding.location.column, finding.code
 
 
-def _run(context: Context) -> list[Finding]:
-    module = context.module
-    nodes = module.nodes(_marker())
-    aliases = _aliases(nodes)
+def _run(context: Context, active: _Active, present: frozenset[str]) -> list[Finding]:
+    module, marker = context.module, active.marker(present)
+    nodes = module.nodes(marker)
+    aliases = {name for name in _aliases(nodes) if not marker.search(name)}
     if aliases:
         names = "|".join(sorted(re.escape(name) for name in aliases))
-        nodes = module.nodes(re.compile(rf"{_marker().pattern}|(?<!\w)(?:{names})(?!\w)"))
-    interested = _interested()
+        nodes = module.nodes(re.compile(rf"{marker.pattern}|(?<!\w)(?:{names})(?!\w)"))
     found: dict[tuple[object, ...], Finding] = {}
     for node in nodes:
-        for rule in interested.get(type(node), ()):
+        for rule in active.interested.get(type(node), ()):
             for finding in rule.check(node, context):
                 found.setdefault((finding.code, finding.location, finding.message), finding)
     return list(found.values())
 
 
 def _aliases(nodes: Iterable[ast.AST]) -> set[str]:
-    """Names that the marked imports and plain assignments bind, but that show no marker themselves."""
+    """Names that imports and plain assignments of these nodes bind."""
     names: set[str] = set()
     for node in nodes:
         if isinstance(node, ast.Import | ast.ImportFrom):
             names.update(alias.asname or alias.name.partition(".")[0] for alias in node.names)
         elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Attribute):
             names.update(target.id for target in node.targets if isinstance(target, ast.Name))
-    return {name for name in names - {"torch", "os", "np", "*"} if not _marker().search(name)}
+    return names - {"torch", "os", "np", "*"}
+
+
+@dataclass(frozen=True)
+class _Active:
+    """The rules that apply to a port, arranged for speed."""
+
+    words: tuple[str, ...]
+    """Plain words, one of which every file that a rule wants contains: looking for them costs next to nothing."""
+    markers: tuple[tuple[str, str], ...]  # (plain word, marker)
+    interested: dict[type[ast.AST], tuple[Rule, ...]]
+
+    def marker(self, present: frozenset[str]) -> re.Pattern[str]:
+        """One pattern of the markers whose plain word is present; the fewer alternatives, the faster the search."""
+        return _joined(tuple(dict.fromkeys(marker for word, marker in self.markers if word in present)))
 
 
 @cache
-def _gate() -> tuple[str, ...]:
-    """Plain words, one of which every file with a finding contains; looking for them costs next to nothing."""
-    return tuple(dict.fromkeys(word for rule in all_rules() for word in _gate_words(rule)))
-
-
-def _gate_words(rule: type[Rule]) -> list[str]:
-    """The longest run of letters of each marker."""
-    words = []
-    for marker in rule.markers:
-        runs = re.findall(r"[A-Za-z_]{2,}", re.sub(r"\\[a-zA-Z]|\(\?\w+\)|\[[^\]]*\]", " ", marker))
-        if not runs:
-            raise ValueError(f"{rule.code}: marker {marker!r} holds no plain word to look for first")
-        words.append(max(runs, key=len))
-    return words
+def _joined(markers: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile("|".join(f"(?:{marker})" for marker in markers))
 
 
 @cache
-def _marker() -> re.Pattern[str]:
-    return re.compile("|".join(dict.fromkeys(f"(?:{marker})" for rule in all_rules() for marker in rule.markers)))
-
-
-@cache
-def _interested() -> dict[type[ast.AST], tuple[Rule, ...]]:
-    table: dict[type[ast.AST], tuple[Rule, ...]] = {}
-    for rule in all_rules():
+def _active(settings: Settings) -> _Active:
+    rules = [rule for rule in all_rules() if rule.applies(settings)]
+    markers = tuple(dict.fromkeys((_plain_word(rule, marker), marker) for rule in rules for marker in rule.markers))
+    interested: dict[type[ast.AST], tuple[Rule, ...]] = {}
+    for rule in rules:
         for kind in rule.nodes:
-            table[kind] = (*table.get(kind, ()), rule())
-    return table
+            interested[kind] = (*interested.get(kind, ()), rule())
+    return _Active(tuple(dict.fromkeys(word for word, _ in markers)), markers, interested)
+
+
+def _plain_word(rule: type[Rule], marker: str) -> str:
+    """The longest run of letters of a marker.
+
+    Raises:
+        ValueError: when the marker has none; each file would have to be searched with a regular expression.
+    """
+    runs: list[str] = re.findall(r"[A-Za-z_]{2,}", re.sub(r"\\[a-zA-Z]|\(\?\w+\)|\[[^\]]*\]", " ", marker))
+    if not runs or "|" in marker:
+        raise ValueError(f"{rule.code}: marker {marker!r} must hold one plain word; write alternatives as markers")
+    return max(runs, key=len)
 
 
 def _unparsable(source: SourceFile, error: BaseException) -> Finding:

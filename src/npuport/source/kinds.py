@@ -42,10 +42,10 @@ _BY_SUFFIX = {
         FileKind.MAKEFILE: ".mk .make",
         FileKind.TEXT: ".txt .md .rst .csv .tsv .jsonl .html .xml .cmake .in .pyx .pxd .conf .j2 .template",
         FileKind.BINARY: (
-            ".7z .a .arrow .avi .bin .bmp .bz2 .ckpt .class .dll .dylib .egg .eot .exe .flac .gif .gz .h5 .hdf5 .ico .jar"
-            " .jpeg .jpg .lmdb .mdb .mkv .model .mov .mp3 .mp4 .npy .npz .o .obj .onnx .om .parquet .pdf .pickle .pkl .png"
-            " .pt .pth .pyc .pyd .pyo .safetensors .so .tar .tflite .tgz .tif .tiff .tfrecord .ttf .wav .webm .webp .whl"
-            " .woff .woff2 .xls .xlsx .xz .zip .zst"
+            ".7z .a .arrow .avi .bin .bmp .bz2 .ckpt .class .dll .dylib .egg .eot .exe .flac .gif .gz .h5 "
+            ".hdf5 .ico .jar .jpeg .jpg .lmdb .mdb .mkv .model .mov .mp3 .mp4 .npy .npz .o .obj .onnx .om "
+            ".parquet .pdf .pickle .pkl .png .pt .pth .pyc .pyd .pyo .safetensors .so .tar .tflite .tgz .tif "
+            ".tiff .tfrecord .ttf .wav .webm .webp .whl .woff .woff2 .xls .xlsx .xz .zip .zst"
         ),
     }.items()
     for suffix in suffixes.split()

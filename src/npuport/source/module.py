@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 
-from npuport.source.scopes import ComprehensionNode, Scope, ScopeNode
+from npuport.source.scopes import ComprehensionNode, Scope
 from npuport.source.text import LineIndex
 
 
@@ -33,6 +33,25 @@ class Module:
     @cached_property
     def lines(self) -> LineIndex:
         return LineIndex(self.text)
+
+    @cached_property
+    def add_argument_calls(self) -> list[ast.Call]:
+        """Every ``….add_argument(…)`` of argparse."""
+        if "add_argument" not in self.text:
+            return []
+        calls = [node for node in ast.walk(self.tree) if isinstance(node, ast.Call)]
+        return [call for call in calls if isinstance(call.func, ast.Attribute) and call.func.attr == "add_argument"]
+
+    @cached_property
+    def _walrus_lines(self) -> list[int]:
+        return [self.lines.position(match.start())[0] for match in re.finditer(":=", self.text)]
+
+    def may_hold_walrus(self, node: ast.expr | ast.stmt) -> bool:
+        """Whether ``:=`` stands on the lines of ``node``; a look at the lines saves a walk through the node."""
+        if ":=" not in self.text:
+            return False
+        index = bisect.bisect_left(self._walrus_lines, node.lineno)
+        return index < len(self._walrus_lines) and self._walrus_lines[index] <= (node.end_lineno or node.lineno)
 
     def segment(self, node: ast.AST) -> str:
         """The text of a node."""
@@ -92,7 +111,7 @@ class _Walk:
         self._mark(node, around, scope)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
             self._children(node, _HEADER, scope)  # evaluated in the scope around
-            inner = inner_scope(node, scope)
+            inner = Scope.inside(node, scope)
             if isinstance(node, ast.Lambda):
                 self._link(node.body, node, inner)
             else:
@@ -121,7 +140,7 @@ class _Walk:
                 self._link(value, node, scope)
 
     def _comprehension(self, node: ComprehensionNode, scope: Scope) -> None:
-        inner = inner_scope(node, scope)
+        inner = Scope.inside(node, scope)
         for index, generator in enumerate(node.generators):
             self._mark(generator, node, inner)
             # Python evaluates the first iterable outside the comprehension.
@@ -132,15 +151,6 @@ class _Walk:
 
 _HEADER = ("decorator_list", "type_params", "bases", "keywords", "args", "returns")
 _LEAVES = (ast.expr_context, ast.operator, ast.cmpop, ast.unaryop, ast.boolop)
-
-
-def inner_scope(node: ScopeNode, around: Scope) -> Scope:
-    """The scope that a definition or comprehension inside ``around`` opens."""
-    known: Scope | None = getattr(node, "npuport_inner", None)
-    if known is None:
-        known = Scope(node, around, around.module)
-        node.npuport_inner = known  # type: ignore[union-attr]
-    return known
 
 
 def _extent(statement: ast.stmt) -> tuple[int, int]:

@@ -41,7 +41,7 @@ class Job(Generic[Context, Result]):
     def at(self, index: int) -> Result | Failure:
         try:
             return self.function(self.files[index], self.context)
-        except Exception as error:  # noqa: BLE001 - any crash is a finding about npuport, never the end of the run
+        except Exception as error:  # any crash is news about npuport, never the end of the run
             return failure(self.files[index].path, error)
 
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import ast
 import posixpath
+from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 
 from npuport.source.files import FileKind, SourceFile
 from npuport.source.module import Module
 from npuport.source.resolver import Resolver
-from npuport.source.scopes import Scope
+
+_KEPT = 64  # parsed modules held at a time, so that the memory for a large tree stays bounded
 
 
 class Project:
@@ -19,16 +21,18 @@ class Project:
     def __init__(self, files: Iterable[SourceFile] = (), texts: Mapping[str, str] | None = None) -> None:
         own = {file.path: file.text for file in files if file.kind is FileKind.PYTHON}
         self.texts: Mapping[str, str] = own if texts is None else texts
-        self._modules: dict[str, Module | None] = {}
-        self._arguments: dict[str, list[tuple[ast.Call, Scope]]] = {}
+        self._start()
+
+    def _start(self) -> None:
+        self._modules: OrderedDict[str, Module | None] = OrderedDict()
+        self._located: dict[tuple[str, str], tuple[str, str] | None] = {}
 
     def __getstate__(self) -> dict[str, object]:
         return {"texts": self.texts}
 
     def __setstate__(self, state: dict[str, Mapping[str, str]]) -> None:
         self.texts = state["texts"]
-        self._modules = {}
-        self._arguments = {}
+        self._start()
 
     @cached_property
     def resolver(self) -> Resolver:
@@ -36,68 +40,58 @@ class Project:
 
     def module(self, path: str) -> Module | None:
         """The module at ``path``; None when there is none or it does not parse."""
-        if path not in self._modules:
+        if path in self._modules:
+            self._modules.move_to_end(path)
+        else:
             try:
                 self._modules[path] = Module(path, self.texts[path])
-            except (KeyError, SyntaxError, ValueError, RecursionError):
+            except (KeyError, SyntaxError, ValueError, RecursionError, MemoryError):
                 self._modules[path] = None
+            if len(self._modules) > _KEPT:
+                self._modules.popitem(last=False)
         return self._modules[path]
 
-    def forget(self, path: str) -> None:
-        """Drop a parsed module, so that the memory of a large tree stays bounded."""
-        self._modules.pop(path, None)
-        self._arguments.pop(path, None)
-
-    def locate(self, target: str, importer: str) -> tuple[Module, str] | None:
-        """The module of this project that the dotted ``target`` reaches, and the part of ``target`` left over.
+    def locate(self, target: str, importer: str) -> tuple[str, str] | None:
+        """The path in this project that the dotted ``target`` reaches, and the part of ``target`` left over.
 
         Python looks beside the script first and then along sys.path, which usually holds the root or ``src``; so the
         importer's folder, each folder above it and ``src`` are tried in this order.
         """
+        folder = posixpath.dirname(importer)
+        key = (target, folder)
+        if key not in self._located:
+            self._located[key] = self._locate(target, folder)
+        found = self._located[key]
+        return None if found is not None and found[0] == importer and not target.startswith(".") else found
+
+    def _locate(self, target: str, folder: str) -> tuple[str, str] | None:
         parts = [part for part in target.lstrip(".").split(".") if part]
         dots = len(target) - len(target.lstrip("."))
-        folder = posixpath.dirname(importer)
         if dots:
             for _ in range(dots - 1):
                 folder = posixpath.dirname(folder)
             return self._below(folder, parts, shortest=0)
         for base in _search_path(folder):
             found = self._below(base, parts, shortest=1)
-            if found is not None and found[0].path != importer:
+            if found is not None:
                 return found
         return None
 
-    def _below(self, folder: str, parts: list[str], shortest: int) -> tuple[Module, str] | None:
+    def _below(self, folder: str, parts: list[str], shortest: int) -> tuple[str, str] | None:
         for length in range(len(parts), shortest - 1, -1):
             stem = posixpath.join(folder, *parts[:length])
             for path in ([f"{stem}.py"] if length else []) + [posixpath.join(stem, "__init__.py")]:
-                module = self.module(path) if path in self.texts else None
-                if module is not None:
-                    return module, ".".join(parts[length:])
+                if path in self.texts:
+                    return path, ".".join(parts[length:])
         return None
 
-    def submodule(self, package: Module, name: str) -> Module | None:
-        """The module ``name`` inside the package whose ``__init__.py`` is ``package``."""
-        folder, _, file = package.path.rpartition("/")
+    def submodule(self, package: str, name: str) -> str | None:
+        """The path of the module ``name`` inside the package whose ``__init__.py`` is ``package``."""
+        folder, _, file = package.rpartition("/")
         if file != "__init__.py":
             return None
         located = self._below(folder, [name], shortest=1)
         return located[0] if located is not None and not located[1] else None
-
-    def add_argument_calls(self, module: Module) -> list[tuple[ast.Call, Scope]]:
-        """Every ``….add_argument(…)`` of a module, with the scope to evaluate its arguments in."""
-        if module.path not in self._arguments:
-            calls = []
-            if "add_argument" in module.text:
-                calls = [
-                    (node, module.scope)
-                    for node in ast.walk(module.tree)
-                    if isinstance(node, ast.Call)
-                    and isinstance(node.func, ast.Attribute)
-                    and node.func.attr == "add_argument"
-                ]
-            self._arguments[module.path] = calls
-        return self._arguments[module.path]
 
     @cached_property
     def classes_with_own_cuda(self) -> frozenset[str]:

@@ -1,7 +1,8 @@
 """What a Python expression means: the name it stands for, and the constants it can take.
 
 Names are followed through imports, aliases, plain assignments, ``getattr`` with a known string, class attributes and
-the project's own modules. Where Python could give a name two meanings, the answer is "unknown": a wrong answer costs more.
+the project's own modules. Where Python could give a name two meanings, the answer is "unknown": a wrong one costs
+more.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from npuport.source.module import Module, inner_scope, scope_of
+from npuport.source.module import Module, scope_of
 from npuport.source.scopes import Binding, BindingKind, Scope
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ class Resolver:
 
     def __init__(self, project: Project) -> None:
         self.project = project
+        self._members: dict[tuple[str, str], set[Meaning] | None] = {}
 
     # -- names ---------------------------------------------------------------------------------------------------
 
@@ -67,7 +69,7 @@ class Resolver:
         return found if isinstance(found, Definition) else None
 
     def instance_class(self, node: ast.expr, scope: Scope) -> Definition | External | None:
-        """The class whose instance ``node`` is: ``x = Class(...)``, ``Class(...)``, ``self``, a parameter ``x: Class``."""
+        """The class of the object ``node``: ``x = Class(...)``, ``Class(...)``, ``self``, ``def f(x: Class)``."""
         for call in self._values(node, scope, _DEPTH):
             if isinstance(call[0], ast.Call):
                 made = self._only(call[0].func, call[1])
@@ -137,9 +139,12 @@ class Resolver:
 
     def _unbound(self, name: str, scope: Scope, depth: int) -> set[Meaning] | None:
         for origin in scope.root().star_imports:
-            found = self._imported(f"{origin}{'' if origin.endswith('.') else '.'}{name}", scope, depth)
-            if found and not any(isinstance(meaning, External) for meaning in found):
-                return found
+            located = self.project.locate(origin, scope.module.path)
+            if located is not None and not located[1]:
+                text = self.project.texts.get(located[0], "")
+                found = self._member(located[0], name, depth - 1) if name in text or "import *" in text else None
+                if found and not any(isinstance(meaning, External) for meaning in found):
+                    return found
         return {External(f"builtins.{name}")} if hasattr(builtins, name) else None
 
     def _binding_meanings(self, binding: Binding, depth: int) -> set[Meaning] | None:
@@ -159,18 +164,24 @@ class Resolver:
         located = self.project.locate(target, scope.module.path)
         if located is None:
             return None if target.startswith(".") else {External(target)}
-        module, rest = located
+        path, rest = located
         if not rest:
-            return {External(f"<{module.path}>")}
-        return self._member(module, rest, depth - 1)
+            return {External(f"<{path}>")}
+        return self._member(path, rest, depth - 1)
 
-    def _member(self, module: Module, dotted: str, depth: int) -> set[Meaning] | None:
+    def _member(self, path: str, dotted: str, depth: int) -> set[Meaning] | None:
         """What ``dotted`` means inside a module of the project."""
-        first, _, rest = dotted.partition(".")
-        found = self._name_meanings(first, module.scope, depth)
-        for part in rest.split(".") if rest else ():
-            found = self._attributes(found, part, depth)
-        return found
+        key = (path, dotted)
+        if key not in self._members:
+            self._members[key] = None  # an import cycle ends here
+            module = self.project.module(path)
+            if module is not None:
+                first, _, rest = dotted.partition(".")
+                found = self._name_meanings(first, module.scope, depth)
+                for part in rest.split(".") if rest else ():
+                    found = self._attributes(found, part, depth)
+                self._members[key] = found
+        return self._members[key]
 
     def _attribute_meanings(self, node: ast.Attribute, scope: Scope, depth: int) -> set[Meaning] | None:
         if isinstance(node.value, ast.Name) and node.value.id in {"self", "cls"}:
@@ -190,7 +201,7 @@ class Resolver:
             elif isinstance(meaning, External):
                 found = {External(f"{meaning.name}.{name}")}
             elif isinstance(meaning, Definition) and isinstance(meaning.node, ast.ClassDef):
-                found = self._class_attribute(inner_scope(meaning.node, meaning.scope), name, depth - 1)
+                found = self._class_attribute(Scope.inside(meaning.node, meaning.scope), name, depth - 1)
             elif isinstance(meaning, Constant) and meaning.value is None:
                 continue
             else:
@@ -201,13 +212,10 @@ class Resolver:
         return together or None
 
     def _module_attribute(self, path: str, name: str, depth: int) -> set[Meaning] | None:
-        module = self.project.module(path)
-        if module is None:
-            return None
-        found = self._member(module, name, depth)
+        found = self._member(path, name, depth)
         if found is None:
-            inner = self.project.submodule(module, name)
-            found = {External(f"<{inner.path}>")} if inner is not None else None
+            inner = self.project.submodule(path, name)
+            found = {External(f"<{inner}>")} if inner is not None else None
         return found
 
     def _class_attribute(self, around: Scope, name: str, depth: int) -> set[Meaning] | None:
@@ -230,12 +238,7 @@ class Resolver:
                 yield binding.value, binding.scope
             elif binding.kind is not BindingKind.DEFINITION:
                 yield None, around
-        assert isinstance(around.node, ast.ClassDef)
-        if f".{name}" not in around.module.text:
-            return
-        for method in around.node.body:
-            if isinstance(method, ast.FunctionDef | ast.AsyncFunctionDef):
-                yield from _assigned_on_self(method, name, inner_scope(method, around))
+        yield from around.assigned_on_self.get(name, ())
 
     def _call_meanings(self, node: ast.Call, scope: Scope, depth: int) -> set[Meaning] | None:
         function = self._meanings(node.func, scope, depth - 1)
@@ -374,8 +377,9 @@ class Resolver:
             return self._constants(binding.value, scope_of(binding.value, binding.scope), depth - 1)
         if binding.kind is BindingKind.IMPORT:
             located = self.project.locate(binding.target, binding.scope.module.path)
-            if located is not None and located[1] and "." not in located[1]:
-                return self._name_constants(located[1], located[0].scope, depth - 1)
+            module = self.project.module(located[0]) if located is not None else None
+            if located is not None and module is not None and located[1] and "." not in located[1]:
+                return self._name_constants(located[1], module.scope, depth - 1)
         return None
 
     def _attribute_constants(self, node: ast.Attribute, scope: Scope, depth: int) -> set[object] | None:
@@ -388,7 +392,7 @@ class Resolver:
                 return argument
         made = self.instance_class(node.value, scope)
         if isinstance(made, Definition) and isinstance(made.node, ast.ClassDef):
-            return self._class_constants(inner_scope(made.node, made.scope), node.attr, depth)
+            return self._class_constants(Scope.inside(made.node, made.scope), node.attr, depth)
         meanings = self._meanings(node.value, scope, depth - 1)
         if meanings is not None and len(meanings) == 1:
             owner = next(iter(meanings))
@@ -396,7 +400,7 @@ class Resolver:
                 module = self.project.module(owner.name[1:-1])
                 return self._name_constants(node.attr, module.scope, depth - 1) if module is not None else None
             if isinstance(owner, Definition) and isinstance(owner.node, ast.ClassDef):
-                return self._class_constants(inner_scope(owner.node, owner.scope), node.attr, depth)
+                return self._class_constants(Scope.inside(owner.node, owner.scope), node.attr, depth)
         return None
 
     def _class_constants(self, around: Scope, name: str, depth: int) -> set[object] | None:
@@ -429,33 +433,13 @@ class Resolver:
         )
         if not parsed:
             return None
-        module = scope.module
-        for call, where in self.project.add_argument_calls(module):
+        for call in scope.module.add_argument_calls:
             if _destination(call) == name:
                 for keyword in call.keywords:
                     if keyword.arg == "default":
-                        found = self._constants(keyword.value, where, depth - 1)
+                        found = self._constants(keyword.value, scope_of(call, scope.root()), depth - 1)
                         return {*found, HOLE} if found is not None else None
         return None
-
-
-def _assigned_on_self(
-    method: ast.FunctionDef | ast.AsyncFunctionDef, name: str, scope: Scope
-) -> Iterator[tuple[ast.expr | None, Scope]]:
-    for node in ast.walk(method):
-        targets: list[ast.expr] = []
-        if isinstance(node, ast.Assign):
-            targets = node.targets
-        elif isinstance(node, ast.AnnAssign | ast.AugAssign):
-            targets = [node.target]
-        for target in targets:
-            if isinstance(target, ast.Attribute) and target.attr == name and _is_self(target.value):
-                plain = isinstance(node, ast.Assign | ast.AnnAssign)
-                yield (node.value if plain else None), scope  # type: ignore[attr-defined]
-
-
-def _is_self(node: ast.expr) -> bool:
-    return isinstance(node, ast.Name) and node.id in {"self", "cls"}
 
 
 def _destination(call: ast.Call) -> str | None:

@@ -71,6 +71,26 @@ class Scope:
         """Modules whose names are all imported here (``from x import *``), dots kept."""
         return self._collected.stars
 
+    @cached_property
+    def assigned_on_self(self) -> dict[str, list[tuple[ast.expr | None, Scope]]]:
+        """What the methods of a class assign to ``self.name``, with the method's scope; None where no plain value."""
+        found: dict[str, list[tuple[ast.expr | None, Scope]]] = {}
+        for method in self.node.body if isinstance(self.node, ast.ClassDef) else ():
+            if isinstance(method, ast.FunctionDef | ast.AsyncFunctionDef):
+                scope = Scope.inside(method, self)
+                for name, value in _assigned_on_self(method):
+                    found.setdefault(name, []).append((value, scope))
+        return found
+
+    @staticmethod
+    def inside(node: ScopeNode, around: Scope) -> Scope:
+        """The scope that a definition or comprehension inside ``around`` opens; always the same one."""
+        known: Scope | None = getattr(node, "npuport_inner", None)
+        if known is None:
+            known = Scope(node, around, around.module)
+            node.npuport_inner = known  # type: ignore[union-attr]
+        return known
+
     def root(self) -> Scope:
         scope = self
         while scope.parent is not None:
@@ -137,8 +157,8 @@ class _Collector:
         for name in _stored_names(target):
             self._add(name, BindingKind.OPAQUE, node)
 
-    def _walrus(self, expression: ast.AST) -> None:
-        if ":=" not in self.scope.module.text:
+    def _walrus(self, expression: ast.expr | ast.stmt) -> None:
+        if not self.scope.module.may_hold_walrus(expression):
             return
         for node in ast.walk(expression):
             if isinstance(node, ast.NamedExpr):
@@ -232,6 +252,22 @@ class _Collector:
                     inner._statements(node.body)
                     for name in names & inner.bindings.keys():
                         self.bindings.setdefault(name, []).extend(inner.bindings[name])
+
+
+def _assigned_on_self(method: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[tuple[str, ast.expr | None]]:
+    targets: list[ast.expr]
+    value: ast.expr | None
+    for node in ast.walk(method):
+        if isinstance(node, ast.Assign):
+            targets, value = node.targets, node.value
+        elif isinstance(node, ast.AnnAssign | ast.AugAssign):
+            targets, value = [node.target], node.value if isinstance(node, ast.AnnAssign) else None
+        else:
+            continue
+        for target in targets:
+            owner = target.value if isinstance(target, ast.Attribute) else None
+            if isinstance(target, ast.Attribute) and isinstance(owner, ast.Name) and owner.id in {"self", "cls"}:
+                yield target.attr, value
 
 
 def _global_names(statement: ast.stmt) -> Iterator[str]:
