@@ -16,4 +16,4 @@ def main() -> None:
     with guard():
         from npuport.cli.app import app
 
-        app()
+        app(prog_name="npuport")

@@ -39,7 +39,7 @@ class FailOn(str, enum.Enum):
 
 
 def analyze(
-    path: Annotated[Path, typer.Argument(help="A directory or a file.", show_default=False)],
+    path: Annotated[Path, typer.Argument(metavar="PATH", help="A directory or a file.", show_default=False)],
     *,
     output: Annotated[Format, typer.Option("--format", help="How to show the findings.")] = Format.SUMMARY,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON document, schema npuport-analysis/1.")] = False,

@@ -19,6 +19,7 @@ def explain(
     word: Annotated[
         str | None,
         typer.Argument(
+            metavar="WORD",
             help="NP101, cuda-device-string, torch.cuda.Stream, NCCL_DEBUG, flash_attn, Ascend910B3, …",
             show_default=False,
         ),

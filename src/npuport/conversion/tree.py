@@ -44,6 +44,9 @@ def check_output(source: Path, out: Path, force: bool) -> None:
         raise OutputError("{out} is the project itself. Use --in-place to convert it where it is.", out=out)
     if real.is_relative_to(real_out):
         raise OutputError("{out} contains {source}. Choose a place outside it with -o.", out=out, source=source)
+    file = next((place for place in out.parents if place.is_file()), None)
+    if file is not None:
+        raise OutputError("{out} is a file. Choose a directory with -o.", out=file)
     try:
         if not out.exists():
             return

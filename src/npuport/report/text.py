@@ -23,11 +23,17 @@ _COLOUR = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.ADVICE: "
 _TAB = 4
 
 
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """Let the command line answer a closed pipe; rich would end the process with 1."""
+        raise BrokenPipeError
+
+
 def console(stream: TextIO | None = None) -> Console:
     """A console that colours in terminals only, and in pipes neither colours nor depends on a terminal's width."""
     stream = stream or sys.stdout
     width = None if stream.isatty() or "COLUMNS" in os.environ else WIDTH_IN_PIPES
-    return Console(file=stream, width=width, highlight=False, markup=False, emoji=False, soft_wrap=True)
+    return _Console(file=stream, width=width, highlight=False, markup=False, emoji=False, soft_wrap=True)
 
 
 def place(finding: Finding) -> str:
