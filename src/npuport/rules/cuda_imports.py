@@ -1,0 +1,154 @@
+"""Imports of ``torch.cuda``, of its modules and of the names in them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from npuport.facts import CudaName, torch_cuda
+from npuport.findings import Applicability, Edit, Finding, Severity
+from npuport.rules.base import Context, Rule
+from npuport.rules.cuda_chain import ROOT, npu_fix
+from npuport.rules.cuda_names import BOTH, TorchCudaMissingName, alias_is_safe
+from npuport.rules.import_split import Target, retarget
+
+_MODULE = "torch_npu.npu"  # where submodules are imported from: torch.npu.amp would be a second copy of the module
+
+
+class CudaImport(Rule):
+    """An import that brings in something of torch.cuda."""
+
+    code = "NP206"
+    name = "cuda-import"
+    severity = Severity.ERROR
+    nodes = (ast.Import, ast.ImportFrom)
+
+    def check(self, node: ast.AST, context: Context) -> Iterator[Finding]:
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                if _of_torch_cuda(alias.name):
+                    yield from self._module(node, alias, context)
+        elif isinstance(node, ast.ImportFrom) and (node.module == "torch" or _of_torch_cuda(node.module or "")):
+            yield from self._names(node, context)
+
+    def _module(self, node: ast.Import, alias: ast.alias, context: Context) -> Iterator[Finding]:
+        """``import torch.cuda.x [as y]``."""
+        fact = torch_cuda(alias.name)
+        if fact is None or fact.npu_name is None:
+            yield _missing(context.module.lines.span(alias), alias.name, fact, context)
+            return
+        edit = _module_edit(node, alias, fact, context)
+        safe = alias.asname is None or alias_is_safe(alias.asname, context)
+        yield self._finding(alias, [alias.name], [edit] if edit else None, context, safe=safe)
+
+    def _names(self, node: ast.ImportFrom, context: Context) -> Iterator[Finding]:
+        """``from torch import cuda`` and ``from torch.cuda.x import y``."""
+        module = node.module or ""
+        if node.level:
+            return  # a module of the project's own
+        targets, moved = [], []
+        for alias in node.names:
+            fact = torch_cuda(f"{module}.{alias.name}")
+            target = _target(module, alias, fact, context)
+            targets.append(target or Target(module, context.module.segment(alias)))
+            if target is not None:
+                moved.append(alias.name)
+            elif _of_torch_cuda(module) and not _stays(fact, context):
+                place = (context.module.lines.span(node)[0], context.module.lines.span(alias)[1])
+                yield _missing(place, f"{module}.{alias.name}", fact, context)
+        if moved:
+            names = [f"{module}.{name}" for name in moved]
+            local = [alias.asname or alias.name for alias in node.names if alias.name in moved]
+            safe = "*" not in local and all(alias_is_safe(name, context) for name in local)
+            yield self._finding(node, names, retarget(node, targets, context), context, safe=safe)
+
+    def _finding(
+        self, at: ast.AST, names: list[str], edits: list[Edit] | None, context: Context, *, safe: bool
+    ) -> Finding:
+        certain = safe and not context.has_npu_branches
+        applicability = Applicability.SAFE if certain else Applicability.UNSAFE
+        fact = torch_cuda(names[0])
+        message = f"this imports {', '.join(names)}, which reach{'es' if len(names) == 1 else ''} no NPU"
+        return context.finding(
+            self,
+            at,
+            message + (BOTH if context.has_npu_branches else ""),
+            fix=npu_fix(context, edits, applicability, "import the NPU's") if edits is not None else None,
+            basis=fact.basis if fact else None,
+            severity=Severity.WARNING if context.has_npu_branches else self.severity,
+            symbols=names,
+        )
+
+
+def _of_torch_cuda(module: str) -> bool:
+    return module == ROOT or module.startswith(f"{ROOT}.")
+
+
+def _missing(place: tuple[int, int], name: str, fact: CudaName | None, context: Context) -> Finding:
+    note = f": {fact.note}" if fact and fact.note else ""
+    if fact is None:
+        message = f"{name} is not among the names whose counterpart is known; look for it in torch.npu"
+    elif fact.npu_name is None:
+        message = f"{name} has no counterpart on an NPU{note}"
+    else:
+        message = f"{fact.npu_name}, its counterpart, cannot be imported by itself{note}"
+    return context.finding(
+        TorchCudaMissingName(),
+        place,
+        message.rstrip("."),
+        basis=fact.basis if fact else None,
+        severity=Severity.ERROR if fact and fact.npu_name else Severity.WARNING,  # an import alone does not fail
+        symbol=name,
+    )
+
+
+def _module_edit(node: ast.Import, alias: ast.alias, fact: CudaName, context: Context) -> Edit | None:
+    """The edit of ``import torch.cuda.x``, which binds torch, or of ``import torch.cuda.x as y``, which binds x."""
+    start, end = context.module.lines.span(alias)
+    new = fact.npu_name or ""
+    autoloaded = context.settings.torch_at_least("2.5")
+    if not new.startswith("torch.npu"):
+        return None
+    if alias.asname is None:
+        # torch_npu imports its submodules itself: they are attributes of torch.npu.
+        return Edit(start, end, "torch.npu" if autoloaded else "torch, torch_npu")
+    if new == "torch.npu":
+        return Edit(start, start + len(alias.name), new if autoloaded else _MODULE)
+    if fact.status == "same":
+        return Edit(start, start + len(alias.name), _MODULE + new.removeprefix("torch.npu"))
+    if len(node.names) > 1:
+        return None
+    owner, _, last = new.rpartition(".")
+    owner = owner if autoloaded else owner.replace("torch.npu", _MODULE, 1)
+    return Edit(*context.module.lines.span(node), f"from {owner} import {_as(last, alias.asname)}")
+
+
+def _target(module: str, alias: ast.alias, fact: CudaName | None, context: Context) -> Target | None:
+    """Where an imported name comes from on an NPU; None where it stays."""
+    autoloaded = context.settings.torch_at_least("2.5")
+    if alias.name == "*" and _of_torch_cuda(module):
+        owner = torch_cuda(module)
+        if owner is None or owner.status != "same" or owner.npu_name is None:
+            return None
+        return Target(_MODULE + owner.npu_name.removeprefix("torch.npu"), "*")
+    if fact is None or fact.npu_name is None or fact.import_from is None or _stays(fact, context):
+        return None
+    source = fact.import_from
+    if not autoloaded:
+        source = "torch_npu" if source == "torch" else source.replace("torch.npu", _MODULE, 1)
+    return Target(source, _as(fact.npu_name.rpartition(".")[2], alias.asname or alias.name))
+
+
+def _stays(fact: CudaName | None, context: Context) -> bool:
+    """Whether a name is the same object on every device, under a name that this torch does not have yet."""
+    foreign = (
+        fact is not None and fact.npu_name is not None and not fact.npu_name.startswith(("torch.npu", "torch_npu"))
+    )
+    return foreign and not context.settings.torch_at_least("2.5")
+
+
+def _as(name: str, local: str) -> str:
+    return name if name == local else f"{name} as {local}"
+
+
+RULES: tuple[type[Rule], ...] = (CudaImport,)
