@@ -16,6 +16,7 @@ from torch import Tensor
 
 from npuport.sim.ops import attention_maths as maths
 from npuport.sim.ops.dropout import unpack_bits
+from npuport.sim.ops.randomness import bernoulli
 from npuport.sim.ops.registration import StaysOnHost, kernel
 from npuport.sim.ops.unavailable import NoReferenceError
 
@@ -162,7 +163,7 @@ class _Problem:
         if given is not None:
             return unpack_bits(given, torch.empty(self.count(), dtype=self.query.dtype))
         return torch.cat(
-            [torch.empty(size, dtype=self.query.dtype).bernoulli_(keep).flatten() for size in self.sizes()]
+            [bernoulli(torch.empty(size, dtype=self.query.dtype), keep).flatten() for size in self.sizes()]
         )
 
     def cut(self, survivors: Tensor | None) -> list[Tensor | None]:

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from npuport.sim.ops.randomness import bernoulli
 from npuport.sim.ops.registration import kernel
 
 _MASK_ALIGNMENT = 128
@@ -23,7 +24,7 @@ def keep_mask(like: Tensor, p: float) -> Tensor:
     """1 where an element survives dropout with probability `p`, 0 elsewhere, in the dtype of `like`; the draw that
     `torch.dropout` makes on the CPU.
     """
-    return torch.empty_like(like).bernoulli_(1 - p)
+    return bernoulli(like, 1 - p)
 
 
 def pack_bits(mask: Tensor) -> Tensor:
@@ -109,7 +110,8 @@ def npu_dropout_gen_mask_from_generator(
     pin_memory: bool | None = None,
 ) -> Tensor:
     """A packed mask for `size` elements from the default CPU generator (DropoutGenMaskKernelNpuOpApi.cpp)."""
-    return pack_bits(torch.empty(list(size)).bernoulli_(1 - p)).to(device or "npu")
+    target = device or torch.device("npu")
+    return pack_bits(torch.empty(list(size), device=target).bernoulli_(1 - p).cpu()).to(target)
 
 
 @kernel("npu::_dropout_with_byte_mask")

@@ -9,12 +9,14 @@ of the results that the device uses for its gates (the others are empty).
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
 
 from npuport.sim.ops.gradients import vector_jacobian
+from npuport.sim.ops.randomness import device_generator
 from npuport.sim.ops.registration import AUTOGRAD, FORWARD, kernel
 
 _BOTH = (FORWARD, AUTOGRAD)
@@ -105,9 +107,10 @@ def _gru(
     return tuple(torch.gru(input, hx, list(params), *settings, bool(batch_first)))
 
 
-def _generator_state(dropout: float, train: bool, like: Tensor) -> Tensor:
-    """The CPU generator's state (uint8) if the layer draws from it, else an empty tensor."""
-    return torch.get_rng_state() if train and dropout > 0 else torch.empty(0, dtype=torch.uint8)
+def _forward(draws: bool, run: Callable[[], tuple[Tensor, ...]], like: Tensor, empties: int) -> tuple[Tensor, ...]:
+    """`run()`, the generator state that it started from (empty if it draws nothing), and `empties` empty tensors."""
+    with device_generator() if draws else contextlib.nullcontext(torch.empty(0, dtype=torch.uint8)) as state:
+        return (*run(), state, *(like.new_empty(0) for _ in range(empties)))
 
 
 def _replayed(state: Tensor, run: Callable[[], tuple[Tensor | None, ...]]) -> tuple[Tensor | None, ...]:
@@ -134,10 +137,9 @@ def lstm_npu(
     batch_sizes: Tensor | None = None,
 ) -> tuple[Tensor, ...]:
     """(output, h, c, generator state, and six empty tensors)."""
-    state = _generator_state(dropout, train, input)
     settings = (has_biases, num_layers, dropout, train, bidirectional)
-    results = _lstm(input, hx, params, batch_first, batch_sizes, settings)
-    return (*results, state, *(input.new_empty(0) for _ in range(6)))
+    draws = train and dropout > 0
+    return _forward(draws, lambda: _lstm(input, hx, params, batch_first, batch_sizes, settings), input, empties=6)
 
 
 @kernel("npu::_lstm_npu_backward", mixed=True)
@@ -178,10 +180,9 @@ def gru_npu(
     batch_sizes: Tensor | None = None,
 ) -> tuple[Tensor, ...]:
     """(output, h, generator state, and four empty tensors)."""
-    state = _generator_state(dropout, train, input)
     settings = (has_biases, num_layers, dropout, train, bidirectional)
-    results = _gru(input, hx, params, batch_first, batch_sizes, settings)
-    return (*results, state, *(input.new_empty(0) for _ in range(4)))
+    draws = train and dropout > 0
+    return _forward(draws, lambda: _gru(input, hx, params, batch_first, batch_sizes, settings), input, empties=4)
 
 
 @kernel("npu::_gru_npu_backward", mixed=True)

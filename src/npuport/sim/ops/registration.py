@@ -9,6 +9,7 @@ tested and debugged without any device, and cannot call themselves.
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -17,6 +18,7 @@ import torch
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
+_HOST = torch.device("cpu")
 FORWARD = "PrivateUse1"
 AUTOGRAD = "AutogradPrivateUse1"
 
@@ -41,6 +43,7 @@ class Kernel:
 
 
 _kernels: dict[tuple[str, str], Kernel] = {}
+_running = threading.local()
 
 
 def kernel(
@@ -66,6 +69,12 @@ def kernel(
 def registered() -> tuple[Kernel, ...]:
     """All kernels offered so far (import the modules of this package first)."""
     return tuple(_kernels.values())
+
+
+def device_of_call() -> torch.device:
+    """The npu device whose tensors were lent to the running kernel; the CPU outside of a call."""
+    device: torch.device = getattr(_running, "device", _HOST)
+    return device
 
 
 def cpu_view(tensor: torch.Tensor) -> torch.Tensor:
@@ -142,7 +151,10 @@ def on_npu(function: Callable[..., Any], *, mixed: bool = False) -> Callable[...
             raise RuntimeError(
                 f"Expected all tensors to be on the same device, but found at least two devices, {loan.device} and cpu!"
             )
-        result = function(*lent, **named)
-        return loan.hand_back(result)
+        outer, _running.device = device_of_call(), loan.device or _HOST
+        try:
+            return loan.hand_back(function(*lent, **named))
+        finally:
+            _running.device = outer
 
     return call

@@ -1,0 +1,309 @@
+"""Norms, activations, rotary embedding, dropout, convolutions and matrix products under torch_npu's names."""
+
+from __future__ import annotations
+
+import torch
+import torch_npu
+from harness import agree, close, raises, same_on_both
+from torch.nn import functional as F
+
+npu = torch.ops.npu
+
+
+def mean_square_norm(x, gamma, dims, eps=1e-6):
+    return x / (x.pow(2).mean(dims, keepdim=True) + eps).sqrt() * gamma
+
+
+def layer_norm(x, gamma, beta, eps):
+    centred = x - x.mean(-1, keepdim=True)
+    return centred / (centred.pow(2).mean(-1, keepdim=True) + eps).sqrt() * gamma + beta
+
+
+def group_norm(x, groups, weight, bias, eps=1e-5):
+    grouped = x.reshape(x.size(0), groups, -1)
+    centred = grouped - grouped.mean(-1, keepdim=True)
+    out = (centred / (centred.pow(2).mean(-1, keepdim=True) + eps).sqrt()).reshape(x.shape)
+    shape = (1, -1, *[1] * (x.dim() - 2))
+    return out * weight.view(shape) + bias.view(shape)
+
+
+def case_rms_norm():
+    agree(
+        lambda x, g: npu.npu_rms_norm(x, g)[0],
+        lambda x, g: mean_square_norm(x, g, -1),
+        torch.randn(2, 3, 8),
+        torch.randn(8),
+    )
+    agree(
+        lambda x, g: npu.npu_rms_norm(x, g, 1e-2)[0],
+        lambda x, g: mean_square_norm(x, g, (-2, -1), 1e-2),
+        torch.randn(2, 3, 8),
+        torch.randn(3, 8),
+    )
+    y, rstd = npu.npu_rms_norm(torch.randn(2, 3, 8).half().npu(), torch.ones(8).half().npu())
+    assert (y.dtype, rstd.dtype, rstd.shape) == (torch.float16, torch.float32, (2, 3, 1))
+
+
+def case_rms_norm_variants():
+    x1, x2, gamma = torch.randn(2, 3, 8), torch.randn(2, 3, 8), torch.randn(8)
+    total = x1 + x2
+    expected = mean_square_norm(total, gamma, -1)
+    y, rstd, added = npu.npu_add_rms_norm(x1.npu(), x2.npu(), gamma.npu())
+    close(y, expected), close(added, total), close(rstd, 1 / (total.pow(2).mean(-1, keepdim=True) + 1e-6).sqrt())
+    wide, narrow, _, _ = npu.npu_add_rms_norm_cast(x1.npu(), x2.npu(), gamma.npu())
+    close(wide, expected), close(narrow, expected)
+    first, second = x1.npu(), x2.npu()
+    npu.npu_add_rms_norm_v2(first, second, gamma.npu())
+    close(first, expected), close(second, total)
+    close(npu.npu_gemma_rms_norm(x1.npu(), gamma.npu())[0], mean_square_norm(x1, 1 + gamma, -1))
+
+
+def case_layer_norm_variants():
+    x, gx, gamma, beta = torch.randn(3, 8), torch.randn(3, 8), torch.randn(8), torch.randn(8)
+    agree(
+        lambda a, b, g, h: npu.npu_add_layer_norm(a, b, g, h)[0],
+        lambda a, b, g, h: layer_norm(a + b, g, h, 1e-5),
+        x, gx, gamma, beta,
+    )  # fmt: skip
+    agree(
+        lambda a, b, g, h: sum(npu.npu_add_layer_norm(a, b, g, h, 1e-5, True)[:4:3]),
+        lambda a, b, g, h: layer_norm(a + b, g, h, 1e-5) + a + b,
+        x, gx, gamma, beta,
+    )  # fmt: skip
+    agree(
+        lambda a, b, h, g: npu.npu_deep_norm(a, b, h, g)[2],
+        lambda a, b, h, g: layer_norm(0.3 * a + b, g, h, 1e-6),
+        x, gx, beta, gamma,
+    )  # fmt: skip
+    close(npu.npu_layer_norm_eval(x.npu(), [8], gamma.npu(), beta.npu()), layer_norm(x, gamma, beta, 1e-5))
+
+
+def case_group_norm_variants():
+    x, weight, bias = torch.randn(2, 4, 3, 3), torch.randn(4), torch.randn(4)
+
+    def swish(scale):
+        def expected(a, w, b):
+            out = group_norm(a, 2, w, b)
+            return out / (1 + (-scale * out).exp())
+
+        return expected
+
+    for scale in (1.0, 0.5):
+        agree(lambda a, w, b, s=scale: npu.npu_group_norm_swish(a, 2, w, b, 1e-5, s)[0], swish(scale), x, weight, bias)
+    close(npu.npu_group_norm_silu(x.npu(), weight.npu(), bias.npu(), 2)[0], swish(1.0)(x, weight, bias))
+
+
+def case_synchronised_batch_norm_over_two_halves_is_batch_norm_over_the_whole():
+    x, weight, bias, grad = torch.randn(6, 3, 4, 4), torch.randn(3), torch.randn(3), torch.randn(6, 3, 4, 4)
+    reference = torch.nn.BatchNorm2d(3)
+    with torch.no_grad():
+        reference.weight.copy_(weight), reference.bias.copy_(bias)
+    whole = x.clone().requires_grad_()
+    expected = reference(whole)
+    expected.backward(grad)
+    halves, halves_grad = x.npu().split([2, 4]), grad.npu().split([2, 4])
+    counts = torch.tensor([2 * 16.0, 4 * 16.0]).npu()
+    w, b = weight.npu(), bias.npu()
+    sums = [torch.stack(s) for s in zip(*(npu.batch_norm_reduce(h, 1e-5) for h in halves), strict=True)]
+    stats = [torch.stack(s) for s in zip(*(torch.batch_norm_stats(h, 1e-5) for h in halves), strict=True)]
+    for gather, parts in (
+        (npu.batch_norm_gather_stats_update, sums),
+        (torch.batch_norm_gather_stats_with_counts, stats),
+    ):
+        running_mean, running_var = torch.zeros(3).npu(), torch.ones(3).npu()
+        mean, invstd = gather(halves[0], *parts, running_mean, running_var, 0.1, 1e-5, counts)
+        close(running_mean, reference.running_mean), close(running_var, reference.running_var)
+        close(torch.cat([torch.batch_norm_elemt(h, w, b, mean, invstd, 1e-5) for h in halves]), expected)
+        pieces = [
+            torch.batch_norm_backward_reduce(g, h, mean, invstd, w, True, True, True)
+            for g, h in zip(halves_grad, halves, strict=True)
+        ]
+        sum_dy, sum_dy_xmu, dweight, dbias = (sum(p) for p in zip(*pieces, strict=True))
+        dx = torch.cat(
+            [
+                torch.batch_norm_backward_elemt(g, h, mean, invstd, w, sum_dy, sum_dy_xmu, counts)
+                for g, h in zip(halves_grad, halves, strict=True)
+            ]
+        )
+        close(dx, whole.grad), close(dweight, reference.weight.grad, 1e-4), close(dbias, reference.bias.grad)
+
+
+def case_activations():
+    x = torch.randn(4, 8)
+    agree(npu.fast_gelu, lambda a: a / (1 + (-1.702 * a).exp()), x)
+    agree(npu.npu_fast_gelu, lambda a: a / (1 + (-1.702 * a).exp()), x)
+    agree(npu.npu_gelu, lambda a: 0.5 * a * (1 + (a / 2**0.5).erf()), x)
+    tanh = lambda a: 0.5 * a * (1 + ((2 / torch.pi) ** 0.5 * (a + 0.044715 * a**3)).tanh())  # noqa: E731
+    agree(lambda a: npu.npu_gelu(a, approximate="tanh"), tanh, x)
+    agree(npu.npu_silu, lambda a: a / (1 + (-a).exp()), x)
+    agree(npu.npu_mish, lambda a: a * (1 + a.exp()).log().tanh(), x)
+    agree(npu.npu_swiglu, lambda a: a[:, :4] / (1 + (-a[:, :4]).exp()) * a[:, 4:], x)
+    agree(lambda a: npu.npu_swiglu(a, 0), lambda a: a[:2] / (1 + (-a[:2]).exp()) * a[2:], x)
+    agree(lambda a: npu.npu_geglu(a)[0], lambda a: a[:, :4] * tanh(a[:, 4:]), x)
+    agree(lambda a: npu.npu_geglu(a, -1, 1, True)[0], lambda a: a[:, 4:] * tanh(a[:, :4]), x)
+    close(npu.npu_gelu_mul(x.npu(), approximate="tanh"), tanh(x[:, :4]) * x[:, 4:])
+    raises(RuntimeError, "even", lambda: npu.npu_swiglu(x[:, :7].npu()))
+
+
+def case_scaled_masked_softmax():
+    mask = torch.rand(2, 1, 6, 6) > 0.6
+
+    def expected(x):
+        weights = torch.where(mask, torch.tensor(-10000.0, dtype=x.dtype), x * 0.5).exp()
+        return weights / weights.sum(-1, keepdim=True)
+
+    agree(lambda x: npu.npu_scaled_masked_softmax(x, mask.npu(), 0.5, False), expected, torch.randn(2, 3, 6, 6))
+
+
+def case_attention_softmax_in_place():
+    x, values, grad = torch.randn(2, 5, 6), torch.randn(2, 6, 3), torch.randn(2, 5, 3)
+    leaf = x.clone().requires_grad_()
+    (leaf.softmax(-1) @ values).backward(grad)
+    buffer = x.npu()
+    npu.npu_attn_softmax_(buffer)
+    close(buffer, x.softmax(-1))
+    npu.npu_attn_softmax_backward_(buffer, grad.npu(), values.npu())
+    close(buffer, leaf.grad)
+
+
+def case_rotary_embedding():
+    def turn(x, mode):
+        out = torch.empty_like(x)
+        if mode == "half":
+            half = x.size(-1) // 2
+            return torch.cat([-x[..., half:], x[..., :half]], -1)
+        out[..., 0::2], out[..., 1::2] = -x[..., 1::2], x[..., 0::2]
+        return out
+
+    for mode in ("half", "interleave"):
+        agree(
+            lambda x, c, s, mode=mode: npu.npu_rotary_mul(x, c, s, mode),
+            lambda x, c, s, mode=mode: x * c + turn(x, mode) * s,
+            torch.randn(2, 4, 6, 8), torch.randn(1, 1, 6, 8), torch.randn(1, 1, 6, 8),
+        )  # fmt: skip
+    raises(RuntimeError, "rotary_mode", lambda: npu.npu_rotary_mul(*[torch.randn(1, 1, 2, 8).npu()] * 3, "third"))
+
+
+def case_apply_rotary_writes_query_and_key():
+    query, key, cos, sin = (torch.randn(2, 4, n, 8) for n in (3, 1, 1, 1))
+    expected = [x * cos + torch.cat([-x[..., 4:], x[..., :4]], -1) * sin for x in (query, key)]
+    q, k = query.npu(), key.npu()
+    npu.npu_apply_rotary_pos_emb(q, k, cos.npu(), sin.npu())
+    close(q, expected[0]), close(k, expected[1])
+
+
+def case_dropout_equals_the_cpu_in_every_digit():
+    x = torch.randn(50, 70)
+    for function in (
+        lambda a: F.dropout(a, 0.4),
+        lambda a: F.dropout(a, 0.0),
+        lambda a: F.dropout(a, 1.0),
+        lambda a: F.dropout(a, 0.4, training=False),
+        lambda a: F.dropout2d(a[None, :, :, None], 0.4),
+        lambda a: F.alpha_dropout(a, 0.4, True),
+    ):
+        same_on_both(function, x, tolerance=0)
+
+
+def case_npu_dropout_keeps_a_packed_mask():
+    x = torch.ones(30, 41).npu().requires_grad_()
+    y, mask = npu._npu_dropout(x, 0.3)
+    assert mask.dtype == torch.uint8 and mask.numel() == 1280 // 8
+    kept = (y != 0).flatten().cpu()
+    bits = ((mask.cpu()[:, None] >> torch.arange(8)) & 1).flatten()[: kept.numel()].bool()
+    assert torch.equal(bits, kept) and 0.6 < kept.float().mean() < 0.8
+    y.sum().backward()
+    close(x.grad, y)
+
+
+def case_dropout_follows_a_device_that_was_seeded_on_its_own():
+    x = torch.ones(100).npu()
+    lstm = torch.nn.LSTM(100, 4, 2, dropout=0.5).npu()
+
+    def draw(seed):
+        torch.npu.manual_seed(seed)
+        return torch.cat([F.dropout(x, 0.5), npu._npu_dropout(x, 0.5)[0], lstm(x[None])[0].flatten()])
+
+    first = draw(5)
+    torch.rand(3)
+    assert torch.equal(draw(5), first)
+    assert not torch.equal(draw(6), first)
+
+
+def case_generated_masks_depend_on_seed_and_offset_alone():
+    like = torch.randn(1).npu()
+    first = npu._npu_dropout_gen_mask(like, [10, 100], 0.25, 3, 0)
+    assert torch.equal(first, npu._npu_dropout_gen_mask(like, [10, 100], 0.25, 3, 0))
+    assert not torch.equal(first, npu._npu_dropout_gen_mask(like, [10, 100], 0.25, 4, 0))
+    kept = ((first.cpu()[:, None] >> torch.arange(8)) & 1).flatten()[:1000].float().mean()
+    assert 0.7 < kept < 0.8
+    y, _ = npu.npu_dropout_do_mask(torch.ones(10, 100).npu(), first, 0.25)
+    assert abs((y != 0).float().mean().item() - kept.item()) < 1e-6
+
+
+def case_convolutions():
+    x, weight, bias = torch.randn(2, 3, 5, 5), torch.randn(4, 3, 3, 3), torch.randn(4)
+    agree(
+        lambda a, w, b: npu.npu_convolution(a, w, b, [2, 2], [1, 1], [1, 1], 1),
+        lambda a, w, b: F.conv2d(a, w, b, stride=2, padding=1),
+        x, weight, bias,
+    )  # fmt: skip
+    agree(
+        lambda a, w, b: npu.npu_convolution_transpose(a, w, b, [1, 1], [0, 0], [2, 2], [1, 1], 1),
+        lambda a, w, b: F.conv_transpose2d(a, w, b, stride=2, padding=1),
+        x, torch.randn(3, 4, 3, 3), bias,
+    )  # fmt: skip
+    depthwise = torch.randn(3, 1, 3, 3)
+    found = torch.ops.aten._conv_depthwise2d(x.npu(), depthwise.npu(), [3, 3], None, [1, 1], [1, 1], [1, 1])
+    close(found, F.conv2d(x, depthwise, padding=1, groups=3))
+
+
+def case_matrix_products():
+    for left, right in (
+        ((4,), (4,)), ((3, 4), (4,)), ((4,), (4, 5)), ((3, 4), (4, 5)), ((2, 3, 4), (4, 5)), ((2, 3, 4), (4,)),
+        ((4,), (2, 4, 5)), ((3, 4), (2, 4, 5)), ((2, 3, 4), (2, 4, 5)), ((2, 1, 3, 4), (5, 4, 6)),
+    ):  # fmt: skip
+        a, b = torch.randn(left), torch.randn(right)
+        same_on_both(torch.matmul, a, b)
+        leaves = a.clone().requires_grad_(), b.clone().requires_grad_()
+        product = torch.matmul(*leaves)
+        grad = torch.randn(product.shape)
+        expected = torch.autograd.grad(product, leaves, grad)
+        found = torch.ops.aten.matmul_backward(grad.npu(), a.npu(), b.npu(), [True, True])
+        close(found[0], expected[0]), close(found[1], expected[1])
+    agree(npu.npu_linear, F.linear, torch.randn(3, 4), torch.randn(5, 4), torch.randn(5))
+    agree(lambda a, b: npu.npu_bmmV2(a, b, []), torch.bmm, torch.randn(3, 4, 5), torch.randn(3, 5, 6))
+    agree(
+        lambda a, b: npu.npu_bmmV2(a, b, [12, 6]),
+        lambda a, b: (a @ b).view(12, 6),
+        torch.randn(3, 4, 5),
+        torch.randn(3, 5, 6),
+    )
+
+
+def case_second_derivative_of_matmul():
+    a, b, grad = torch.randn(2, 3, 4), torch.randn(4, 5), torch.randn(2, 3, 5)
+    leaves = [t.double().requires_grad_() for t in (grad, a, b)]
+    products = leaves[0] @ leaves[2].T, torch.einsum("bij,bik->jk", leaves[1], leaves[0])
+    seconds = torch.randn(2, 3, 4), torch.randn(4, 5)
+    expected = torch.autograd.grad(products, leaves, [s.double() for s in seconds])
+    found = npu.matmul_double_backward(seconds[0].npu(), seconds[1].npu(), grad.npu(), a.npu(), b.npu(), [True] * 3)
+    for ours, theirs in zip(found, expected, strict=True):
+        close(ours, theirs)
+
+
+def case_products_accumulated_in_a_wider_dtype():
+    a, b = torch.randn(3, 4).half(), torch.randn(4, 5).half()
+    found = torch.mm(a.npu(), b.npu(), out_dtype=torch.float32)
+    assert found.dtype == torch.float32
+    close(found, a.double() @ b.double())
+    bias = torch.randn(3, 5).half()
+    close(torch.addmm(bias.npu(), a.npu(), b.npu(), out_dtype=torch.float32), bias.double() + a.double() @ b.double())
+    found = torch.bmm(a[None].npu(), b[None].npu(), out_dtype=torch.float32)
+    close(found, (a.double() @ b.double())[None])
+
+
+def case_a_cpu_tensor_beside_npu_tensors_is_an_error():
+    raises(RuntimeError, "same device", lambda: npu.npu_linear(torch.randn(2, 4).npu(), torch.randn(3, 4)))
+    raises(RuntimeError, "same device", lambda: torch_npu.npu_rms_norm(torch.randn(2, 4).npu(), torch.randn(4)))
+    raises(NotImplementedError, "CPU", lambda: npu.npu_swiglu(torch.randn(2, 4)))
