@@ -30,7 +30,7 @@ demo: $(READY) ## port examples/gpt, train it on the CPU and on the simulated NP
 test: lint ## lint, types, import contracts, and every test (what CI runs)
 	OMP_NUM_THREADS=$${OMP_NUM_THREADS:-1} $(BIN)/python -m pytest $(PYTEST_ARGS)
 
-test-fast: $(READY) ## the tests that need neither torch nor a C++ compiler
+test-fast: $(READY) ## every test but those on the simulated NPU
 	$(BIN)/python -m pytest -m "not sim" $(PYTEST_ARGS)
 
 lint: $(READY) ## ruff, mypy --strict, import contracts

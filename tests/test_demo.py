@@ -48,21 +48,21 @@ def test_losses_are_read_step_by_step(demo: ModuleType, tmp_path: Path) -> None:
 
 
 def test_wide_terminals_get_the_curves_side_by_side(demo: ModuleType) -> None:
-    lines = demo.curves(RUNS, width=100, colour=False, unicode=True).splitlines()
+    lines = demo.curves(RUNS, width=100, unicode=True).splitlines()
     assert "original" in lines[0]
     assert "simulated NPU" in lines[0]
     assert max(map(len, lines)) <= 100
 
 
 def test_narrow_terminals_get_them_one_above_the_other(demo: ModuleType) -> None:
-    lines = demo.curves(RUNS, width=60, colour=False, unicode=True).splitlines()
+    lines = demo.curves(RUNS, width=60, unicode=True).splitlines()
     assert "simulated NPU" not in lines[0]
     assert any("simulated NPU" in line for line in lines)
     assert max(map(len, lines)) <= 60
 
 
 def test_a_pipe_without_unicode_gets_plain_ascii(demo: ModuleType) -> None:
-    assert demo.curves(RUNS, width=60, colour=False, unicode=False).isascii()
+    assert demo.curves(RUNS, width=60, unicode=False).isascii()
 
 
 @pytest.mark.sim

@@ -85,7 +85,7 @@ def largest_relative_difference(expected: list[float], actual: list[float]) -> f
     return math.nan if any(map(math.isnan, differences)) else max(differences)
 
 
-def curves(runs: dict[str, list[float]], *, width: int, colour: bool, unicode: bool) -> str:
+def curves(runs: dict[str, list[float]], *, width: int, unicode: bool) -> str:
     """The runs' losses as terminal plots: next to each other, or one above the other where the terminal is narrow."""
     import plotext
 
@@ -103,20 +103,14 @@ def curves(runs: dict[str, list[float]], *, width: int, colour: bool, unicode: b
         panel.draw(panel.signal(list(range(len(values))), values, marker=marker).lines())
         panel.title(name)
         panel.ruler("y").lim(low, high)
-    text = str(figure.build().string(colorless=not colour))
+    # Colourless, since plotext's own colours assume a white background.
+    text = str(figure.build().string(colorless=True))
     return text if unicode else text.translate(TO_ASCII).encode("ascii", "replace").decode()
 
 
 def show(runs: dict[str, list[float]]) -> None:
-    terminal = sys.stdout.isatty()
-    print(
-        curves(
-            runs,
-            width=min(shutil.get_terminal_size((100, 24)).columns, 120),
-            colour=terminal and "NO_COLOR" not in os.environ,
-            unicode="utf" in (sys.stdout.encoding or "").lower(),
-        )
-    )
+    width = min(shutil.get_terminal_size((100, 24)).columns, 120)
+    print(curves(runs, width=width, unicode="utf" in (sys.stdout.encoding or "").lower()))
 
 
 def main() -> int:
