@@ -143,8 +143,11 @@ def _settled(name: str, context: Context) -> bool:
             before = text[max(0, match.start() - 30) : match.start()]
             if _READS.search(before) or (match["sign"] == "," and not _CALLED.search(before)):
                 continue
-            value = re.match(r"([\"'])(.*?)\1", match["value"])
-            if value is None or not same_value(name, value[2]):
+            # In a command line, NAME=0,1 has no quotes.
+            value = re.match(r"(?P<quote>[\"'])(?P<value>.*?)(?P=quote)|(?P<bare>[\w,:.-]+)", match["value"])
+            if value is None or not same_value(
+                name, value["value"] or (value["bare"] if match["sign"] == "=" else None)
+            ):
                 return False
     return True
 
@@ -263,7 +266,7 @@ class NvidiaTool(Rule):
             if known is None:
                 continue
             fix = None
-            if known.counterpart and same_value(known.name, setting["value"]) and not context.has_npu_branches:
+            if known.counterpart and _settled(known.name, context) and not context.has_npu_branches:
                 fix = context.fix([Edit(setting.start("name"), setting.end("name"), known.counterpart)])
             yield context.finding(
                 self,
