@@ -132,3 +132,22 @@ def test_the_wheel_carries_everything_and_no_tests(tmp_path: Path) -> None:
     files = {name for name in files if "__pycache__" not in name}
     documents = {f"npuport/rules/documents/{path.name}" for path in (ROOT / "tests/rules").glob("*.md")}
     assert {name for name in packed if ".dist-info/" not in name} == files | documents
+
+
+def test_the_page_on_targets_shows_what_conversion_really_does() -> None:
+    page = text_of("docs/targets.md")
+    before, after = (
+        re.search(rf'^```python title="{title}"\n(.*?)^```', page, re.M | re.S) for title in ("Before", "After")
+    )
+    assert before is not None
+    assert after is not None
+    argv = [sys.executable, "-c", "from npuport.cli import main; main()", "convert", "-"]
+    run = subprocess.run(argv, input=before[1], capture_output=True, text=True, check=False)
+    assert run.stdout == after[1]
+
+
+def test_the_page_on_the_simulated_npu_lists_every_chip() -> None:
+    from npuport.sim import CHIPS
+
+    rows = dict(re.findall(r"^\| (Ascend\S+).*? \| (\d+) \|$", text_of("docs/simulated-npu.md"), re.MULTILINE))
+    assert rows == {chip.name: str(chip.memory_gib) for chip in CHIPS.values()}
