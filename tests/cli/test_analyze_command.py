@@ -140,6 +140,19 @@ def test_a_rule_that_crashes_is_named(npuport: Npuport, project: Path, monkeypat
     assert "data.py: npuport failed (ZeroDivisionError: boom). This is a defect of npuport" in result.err
 
 
+def test_a_defect_met_on_every_file_is_named_once(
+    npuport: Npuport, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def crashing(*arguments: object) -> None:  # noqa: ARG001
+        raise ZeroDivisionError("boom")
+
+    monkeypatch.setattr("npuport.analysis.run.check_file", crashing)
+    result = npuport("analyze", project)
+    assert result.code == 2
+    assert result.err.count("boom") == 1
+    assert "… and in the same way on 1 more files" in result.err
+
+
 def test_chinese(npuport: Npuport, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NPUPORT_LANG", "zh")
     assert "必须修改" in npuport("analyze", project).out

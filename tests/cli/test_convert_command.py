@@ -21,9 +21,10 @@ def test_a_copy(npuport: Npuport, project: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     result = npuport("convert", project, "-o", out)
     assert (result.code, result.err) == (0, "")
-    first, second = result.out.splitlines()
+    first, second, third = result.out.splitlines()
     assert first == f"1 edits in 1 files, 1 files unchanged, 0 findings left for you     {out}/npuport-changes.md"
     assert second.startswith("Checked: every converted file still parses; no CUDA reference is unexplained;")
+    assert third == f"Next:   cd {out} && npuport run --sim -- python train.py"
     assert (out / "train.py").read_text() == CONVERTED
     assert (out / "data.py").read_bytes() == b"x = 1\r\n"
     assert (project / "train.py").read_text() == TRAIN

@@ -45,9 +45,9 @@ def test_the_whole_summary() -> None:
     assert shown(*findings) == [
         "demo · 15 Python files, 3 text, 2 YAML, 1 notebook, 1 other · torch 2.13.0, Ascend910B3        0.4 s",
         "",
-        "  will fail         1   cuda-graph                                             pkg/train.py:4",
-        "  must change       4   cuda-device-string 3, nccl-backend; 3 with a safe fix  pkg/train.py:4",
-        "  libraries         1   apex                                                   pkg/train.py:4",
+        "  will fail       1   cuda-graph                                             pkg/train.py:4",
+        "  must change     4   cuda-device-string 3, nccl-backend; 3 with a safe fix  pkg/train.py:4",
+        "  libraries       1   apex                                                   pkg/train.py:4",
         "",
         "Effort: 31 lines automatic, 5 to read, 0 by hand. No blockers.",
     ]
@@ -61,6 +61,10 @@ def test_a_narrow_terminal_gets_the_places_on_their_own_line() -> None:
     lines = shown(*[finding()] * 2, width=60)
     assert lines[2].endswith("all with a safe fix")
     assert lines[3].strip() == "pkg/train.py:4"
+
+
+def test_large_counts_stay_apart_from_their_labels() -> None:
+    assert "  must change         2   cuda-device-string 2" in shown(*[finding()] * 2, *[finding(new=None)] * 1500)[3]
 
 
 def test_blockers_are_not_denied() -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import io
 
 import pytest
+from rich.cells import cell_len
 from samples import SOURCE, TEXT, finding
 
-from npuport.findings import Applicability, Edit, Finding, Severity
+from npuport.findings import Applicability, Edit, Finding, Fix, Severity
 from npuport.report.text import concise, console, full, printable
 from npuport.source.files import FileKind, SourceFile
 
@@ -78,6 +79,18 @@ def test_a_long_line_is_cut_around_the_caret(width: int) -> None:
     assert all(len(line) <= width for line in lines)
     caret = lines[2].index("^")
     assert lines[1][caret : caret + 6] == "'cuda'"
+
+
+def test_a_long_fix_is_cut_around_what_changes() -> None:
+    text = "a = '" + "x" * 300 + "'; b = 'cuda'; c = '" + "昇" * 300 + "'\n"
+    start = text.index("'cuda'")
+    found = finding()
+    where = type(found.location)("a.py", 1, start + 1, 1, start + 7)
+    fix = Fix((Edit(start, start + 6, "'npu'"),), Applicability.SAFE)
+    source = SourceFile("a.py", FileKind.PYTHON, text)
+    line = shown(Finding("NP101", "n", Severity.ERROR, where, "m", fix=fix), source, 60)[3]
+    assert cell_len(line) <= 60
+    assert "'; b = 'npu'; c = '昇" in line
 
 
 def test_a_finding_in_a_notebook_shows_the_line_of_its_cell() -> None:

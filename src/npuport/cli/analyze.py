@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from npuport.source.files import Tree
 
 
+_IN_TEXT = "NP901"  # words of CUDA in texts and comments: complete, and seldom what one looks for first
+
+
 class Format(str, enum.Enum):
     """How findings are shown."""
 
@@ -134,6 +137,8 @@ def _print_full(findings: Sequence[Finding], tree: Tree) -> None:
     from npuport.report.language import translate
 
     screen.print(translate("{number} findings, {safe} with a safe fix", number=f"{len(findings):,}", safe=f"{safe:,}"))
+    if any(finding.code == _IN_TEXT for finding in findings):
+        screen.print(translate("--ignore {code} leaves out texts and comments that only speak of CUDA", code=_IN_TEXT))
 
 
 def _print_summary(path: Path, analysis: Analysis, findings: Sequence[Finding]) -> None:

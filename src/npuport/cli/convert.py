@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import os
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -130,10 +131,14 @@ def _stdin_tree() -> Tree:
 
 def _write_copy(tree: Tree, conversion: Conversion, settings: Settings, output: Path, force: bool) -> None:
     from npuport.conversion.tree import OutputError, write_copy, write_file
+    from npuport.report.language import translate
 
     if tree.root.is_dir():
         written = write_copy(tree, conversion, output, _records(tree, conversion, settings))
         _say_written(tree, conversion, written, output)
+        script = _likely_script(tree)
+        if script:
+            print(f"{translate('Next:')}   cd {output} && npuport run --sim -- python {script}")
         return
     if not conversion.files:
         return  # the one file could not be read, which is said by the caller
@@ -143,6 +148,22 @@ def _write_copy(tree: Tree, conversion: Conversion, settings: Settings, output: 
         raise OutputError("{out} exists. Choose another place with -o, or replace it with --force.", out=place)
     write_file(place, file, tree.root)
     _say_counts(tree, conversion, str(place))
+
+
+def _likely_script(tree: Tree) -> str:
+    """The script that trains, as far as names tell; "" when there is none."""
+    scripts = [file.path for file in tree.files if file.path.endswith(".py") and re.search(r"__name__\s*==", file.text)]
+    scripts += [file.path for file in tree.files if file.path in ("train.py", "main.py")]
+    words = ("train", "main", "run")
+    ranked = [
+        (
+            path.count("/"),
+            next((rank for rank, word in enumerate(words) if word in path.rsplit("/")[-1]), len(words)),
+            path,
+        )
+        for path in scripts
+    ]
+    return min(ranked, default=(0, 0, ""))[2]
 
 
 def _write_in_place(tree: Tree, conversion: Conversion, settings: Settings) -> None:

@@ -104,16 +104,29 @@ def name_skipped(skipped: Sequence[Skipped], failures: Sequence[Failure]) -> Non
         talk(f"{printable(one.path)}: {reason}")
     if len(ordered) > _LISTED:
         talk(translate("… and {number} more not read", number=len(ordered) - _LISTED))
+    _name_failures(failures)
+
+
+def _name_failures(failures: Sequence[Failure]) -> None:
+    """Each kind of failure once, with the first file it was met on: one defect can fail on every file of a tree."""
+    from npuport.report.language import translate
+    from npuport.report.text import printable
+
+    kinds: dict[tuple[str, str], list[Failure]] = {}
     for failure in failures:
-        rule = failure.rule or "npuport"
+        kinds.setdefault((failure.rule, failure.message), []).append(failure)
+    for (code, message), members in kinds.items():
+        failure, rule = members[0], code or "npuport"
         talk(
             translate(
                 "{path}: {rule} failed ({message}). This is a defect of npuport; please report it.",
                 path=printable(failure.path),
                 rule=rule,
-                message=printable(failure.message),
+                message=printable(message),
             )
         )
+        if len(members) > 1:
+            talk(translate("… and in the same way on {number} more files", number=len(members) - 1))
         if os.environ.get("NPUPORT_DEBUG") and failure.detail:
             talk(failure.detail)
 

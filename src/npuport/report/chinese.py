@@ -30,6 +30,9 @@ SENTENCES = {
     "manual fix": "需手工修改",
     "(the line goes)": "（删除此行）",
     "line {number}": "第 {number} 行",
+    "--ignore {code} leaves out texts and comments that only speak of CUDA": (
+        "--ignore {code} 可略去仅在文字和注释中提到 CUDA 的条目"
+    ),
     "{number} findings, {safe} with a safe fix": "共 {number} 条，其中 {safe} 条可安全自动修改",
     # converting
     "{edits} edits in {files} files, {unchanged} files unchanged, {left} findings left for you": (
@@ -56,6 +59,7 @@ SENTENCES = {
     "{path}: {rule} failed ({message}). This is a defect of npuport; please report it.": (
         "{path}：{rule} 执行失败（{message}）。这是 npuport 的缺陷，请反馈。"
     ),
+    "… and in the same way on {number} more files": "……另有 {number} 个文件出现同样的失败",
     # errors
     "interrupted": "已中断",
     "This is a defect of npuport. Run again with NPUPORT_DEBUG=1 and report it with the traceback.": (

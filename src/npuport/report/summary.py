@@ -88,8 +88,11 @@ def _table(findings: Sequence[Finding], width: int) -> Iterable[Text]:
     for finding in findings:
         members[group_of(finding)].append(finding)
     label_width = max(cell_len(translate(group.value)) for group in Group)
-    rows = [(_lead(group, label_width, found), _places(found)) for group, found in members.items() if found]
-    indent = 2 + label_width + 9
+    count_width = max((len(f"{len(found):,}") for found in members.values()), default=0)
+    rows = [
+        (_lead(group, label_width, count_width, found), _places(found)) for group, found in members.items() if found
+    ]
+    indent = 2 + label_width + 3 + count_width + 3
     column = max((lead.cell_len for lead, places in rows if lead.cell_len + 2 + cell_len(places) <= width), default=0)
     for lead, places in rows:
         gap = max(column - lead.cell_len, 0) + 2
@@ -102,10 +105,11 @@ def _table(findings: Sequence[Finding], width: int) -> Iterable[Text]:
             yield Text.assemble(" " * indent, (places, "dim"))
 
 
-def _lead(group: Group, label_width: int, members: Sequence[Finding]) -> Text:
+def _lead(group: Group, label_width: int, count_width: int, members: Sequence[Finding]) -> Text:
     label = translate(group.value)
-    padding = " " * (label_width - cell_len(label))
-    return Text.assemble("  ", (label, _COLOUR[group]), f"{padding}{len(members):>6,}   ", _what(group, members))
+    padding = " " * (label_width - cell_len(label) + 3)
+    count = f"{len(members):>{count_width},}   "
+    return Text.assemble("  ", (label, _COLOUR[group]), padding, count, _what(group, members))
 
 
 def _what(group: Group, members: Sequence[Finding]) -> str:

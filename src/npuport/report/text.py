@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from typing import TextIO
 
-from rich.cells import cell_len
+from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 from rich.text import Text
 
@@ -90,7 +90,8 @@ def _body(finding: Finding, source: SourceFile | None, width: int, colour: str) 
     repaired = repair(finding, source) if source else None
     if repaired:
         for line in repaired.here or (() if repaired.elsewhere else (translate("(the line goes)"),)):
-            yield Text.assemble((f"{'fix':>{gutter}} │ ", "dim"), (_expand(printable(line)), "green"))
+            shown = _around(_expand(printable(line)), _expand(printable(raw)), room)
+            yield Text.assemble((f"{'fix':>{gutter}} │ ", "dim"), (shown, "green"))
         for number, line in repaired.elsewhere:
             where = translate("line {number}", number=number)
             yield Text.assemble(
@@ -117,8 +118,19 @@ def _window(raw: str, finding: Finding, room: int) -> tuple[str, int, int]:
     shown = ("…" if drop else "") + line[drop:]
     column = cell_len(shown[: len(before) - drop + (1 if drop else 0)])
     if cell_len(shown) > room:
-        shown = shown[: room - 1] + "…"
+        shown = set_cell_size(shown, room - 1).rstrip() + "…"
     return shown, column, max(1, min(length, room - column - 1))
+
+
+def _around(line: str, original: str, room: int) -> str:
+    """``line`` cut to ``room`` columns around the first place where it differs from ``original``."""
+    if cell_len(line) <= room:
+        return line
+    pairs = zip(line, original, strict=False)
+    same = next((place for place, (new, old) in enumerate(pairs) if new != old), min(len(line), len(original)))
+    drop = max(0, same - room // 3) if same > room // 2 else 0
+    shown = ("…" if drop else "") + line[drop:]
+    return shown if cell_len(shown) <= room else set_cell_size(shown, room - 1).rstrip() + "…"
 
 
 def _expand(text: str) -> str:
