@@ -36,7 +36,9 @@ def _sources(files: dict[str, str]) -> list[SourceFile]:
 
 
 def _settings(case: Case) -> Settings:
-    return Settings(target=case.options.get("target", "npu"), torch_version=case.options.get("torch", "2.13.0"))
+    asked = {"target": case.options.get("target"), "torch_version": case.options.get("torch")}
+    asked["chip"] = case.options.get("chip")
+    return Settings(**{key: value for key, value in asked.items() if value is not None})
 
 
 def _converted(files: dict[str, str], case: Case) -> dict[str, str]:

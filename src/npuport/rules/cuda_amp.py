@@ -1,10 +1,11 @@
-"""Mixed precision through ``torch.cuda.amp``; the device that ``torch.amp`` takes as text belongs to the device rules."""
+"""Mixed precision through ``torch.cuda.amp``; the device text that ``torch.amp`` takes is for the device rules."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
 
+from npuport.facts import chip, torch_name
 from npuport.findings import Basis, Finding, Severity
 from npuport.rules.base import Context, Rule
 from npuport.rules.cuda_chain import CudaUse
@@ -51,6 +52,33 @@ class CudaScalerState(Rule):
 _SCALERS = {f"{owner}.amp.GradScaler" for owner in ("torch.cuda", "torch.npu", "torch_npu.npu")}
 
 
+class UpstreamGradScaler(Rule):
+    """PyTorch's own gradient scaler on a chip that saturates."""
+
+    code = "NP211"
+    name = "upstream-grad-scaler"
+    severity = Severity.WARNING
+    markers = (r"\bGradScaler\b",)
+    nodes = (ast.Call,)
+
+    def check(self, node: ast.AST, context: Context) -> Iterator[Finding]:
+        assert isinstance(node, ast.Call)
+        target = chip(context.settings.chip)
+        if target is None or target.overflow != "saturation":
+            return
+        if context.name_of(node.func) not in {"torch.amp.GradScaler", "torch.amp.grad_scaler.GradScaler"}:
+            return
+        fact = torch_name("torch.amp.GradScaler")
+        yield context.finding(
+            self,
+            node.func,
+            f"{target.name} clips overflow to the largest number, and this scaler looks for Inf and NaN only;"
+            " torch.npu.amp.GradScaler asks the chip",
+            basis=fact.basis if fact else None,
+            chip=target.name,
+        )
+
+
 class CudaAutocast(CudaNameRule):
     """CUDA's autocast and what belongs to it."""
 
@@ -62,4 +90,4 @@ class CudaAutocast(CudaNameRule):
         yield from self.rename(use, context, f"{text}; use {use.fact.npu_name}")
 
 
-RULES: tuple[type[Rule], ...] = (CudaGradScaler, CudaAutocast, CudaScalerState)
+RULES: tuple[type[Rule], ...] = (CudaGradScaler, CudaAutocast, CudaScalerState, UpstreamGradScaler)

@@ -59,6 +59,8 @@ def cuda_use(node: ast.expr, context: Context) -> CudaUse | None:
     name = context.name_of(node)
     if name is None or not (name == ROOT or name.startswith(f"{ROOT}.")):
         return None
+    if not isinstance(getattr(node, "ctx", None), ast.Load) and not _inside_torch(node, context):
+        return None  # self.stream = torch.cuda.Stream
     chain = chain_of(node)
     if isinstance(chain[-1], ast.Call):
         return None  # getattr(torch.cuda, "x").y: the lookup itself is the use
@@ -73,6 +75,12 @@ def cuda_use(node: ast.expr, context: Context) -> CudaUse | None:
     fact = _known(name)
     below = name.count(".") - fact.name.count(".")
     return CudaUse(node, chain[min(below, len(chain) - 1)], name, fact, _token(chain, context))
+
+
+def _inside_torch(node: ast.expr, context: Context) -> bool:
+    """Whether an assigned or deleted name is an attribute of torch or of something in torch.cuda."""
+    owner = context.name_of(node.value) if isinstance(node, ast.Attribute) else None
+    return owner is not None and (owner == "torch" or f"{owner}.".startswith(f"{ROOT}."))
 
 
 def chain_of(node: ast.expr) -> list[ast.expr]:
@@ -118,9 +126,9 @@ def name_edits(use: CudaUse, context: Context) -> list[Edit] | None:
     new = use.fact.npu_name
     if new is None:
         return None
-    if use.token is not None and use.fact.status == "same":
+    if use.fact.status == "same":
         edit = token_edit(use, context)
-        return [edit] if edit else None
+        return [edit] if edit else [] if use.token is None else None
     return _renaming(use, new, context)
 
 
@@ -136,7 +144,7 @@ def _renaming(use: CudaUse, new: str, context: Context) -> list[Edit] | None:
     if use.token is not None:
         anchor, stands_for = use.token.value, "torch"
     else:
-        anchor = chain[-1]
+        anchor = next(part for part in reversed(chain) if (context.name_of(part) or "").startswith(ROOT))
         stands_for = _alias_meaning(context.name_of(anchor))
     if anchor is use.node:
         return []  # the import or assignment of the alias is what changes

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from npuport.facts import CudaName, torch_cuda
 from npuport.findings import Applicability, Edit, Finding, Severity
 from npuport.rules.base import Context, Rule
-from npuport.rules.cuda_chain import ROOT, npu_fix
+from npuport.rules.cuda_chain import ROOT
 from npuport.rules.cuda_names import BOTH, TorchCudaMissingName, alias_is_safe
 from npuport.rules.import_split import Target, retarget
 
@@ -73,7 +73,7 @@ class CudaImport(Rule):
             self,
             at,
             message + (BOTH if context.has_npu_branches else ""),
-            fix=npu_fix(context, edits, applicability, "import the NPU's") if edits is not None else None,
+            fix=context.fix(edits, applicability, "import the NPU's") if edits is not None else None,
             basis=fact.basis if fact else None,
             severity=Severity.WARNING if context.has_npu_branches else self.severity,
             symbols=names,

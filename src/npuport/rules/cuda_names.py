@@ -29,7 +29,7 @@ _QUIET = {
 _GRAPHS = {"CUDAGraph", "graph", "make_graphed_callables", "graph_pool_handle"}
 
 
-def owner(use: CudaUse) -> str:
+def owner(use: CudaUse, context: Context) -> str:
     """The code of the rule that speaks about a use; each use has one."""
     name = use.fact.name
     if use.stored:
@@ -44,7 +44,7 @@ def owner(use: CudaUse) -> str:
         return "NP209"
     if parts[:1] == ["amp"]:
         return "NP204" if "GradScaler" in parts or parts[1:2] == ["grad_scaler"] else "NP205"
-    return "NP202" if use.fact.status == "renamed" or (use.lookup is None and use.fact.parameters) else "NP201"
+    return "NP202" if use.fact.status == "renamed" or arguments_for(use, context) != Arguments() else "NP201"
 
 
 def alias_is_safe(name: str, context: Context) -> bool:
@@ -56,7 +56,10 @@ def alias_is_safe(name: str, context: Context) -> bool:
         use = cuda_use(top, context)
         if use is None or use.alias != name:
             continue
-        if owner(use) in {"NP203", "NP209", "NP210", "NP212"} or _arguments(use, context).problem is not None:
+        if (
+            owner(use, context) in {"NP203", "NP209", "NP210", "NP212"}
+            or arguments_for(use, context).problem is not None
+        ):
             return False
     return True
 
@@ -75,7 +78,7 @@ class CudaNameRule(Rule):
     def check(self, node: ast.AST, context: Context) -> Iterator[Finding]:
         assert isinstance(node, ast.Attribute | ast.Name)
         use = cuda_use(node, context)
-        if use is not None and owner(use) == self.code:
+        if use is not None and owner(use, context) == self.code:
             yield from self.judge(use, context)
 
     def judge(self, use: CudaUse, context: Context) -> Iterator[Finding]:
@@ -87,7 +90,7 @@ class CudaNameRule(Rule):
     ) -> Iterator[Finding]:
         """The finding that gives a use the NPU's name and parameters; none where an alias does so already."""
         edits = name_edits(use, context)
-        arguments = _arguments(use, context)
+        arguments = arguments_for(use, context)
         if edits == [] and not arguments.edits and arguments.problem is None:
             return
         fix: Fix | None = None
@@ -119,7 +122,8 @@ class CudaNameRule(Rule):
         )
 
 
-def _arguments(use: CudaUse, context: Context) -> Arguments:
+def arguments_for(use: CudaUse, context: Context) -> Arguments:
+    """What has to happen to the arguments of a use that is a call."""
     if not use.fact.name.startswith("torch.cuda.nvtx."):
         return arguments_of(use, context)
     call = parent(use.node)

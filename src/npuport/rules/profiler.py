@@ -29,6 +29,7 @@ class CudaProfilerActivity(Rule):
     code = "NP601"
     name = "cuda-profiler-activity"
     severity = Severity.WARNING
+    markers = (r"\.CUDA\b",)
     nodes = (ast.Attribute,)
 
     def check(self, node: ast.AST, context: Context) -> Iterator[Finding]:
@@ -58,7 +59,7 @@ _ACTIVITIES = {"torch.profiler.ProfilerActivity.CUDA", "torch.autograd.ProfilerA
 
 
 def _switch(context: Context) -> list[Edit] | None:
-    """Edits that make every profiler name of the module torch_npu's, as the two do not mix; None where that cannot be."""
+    """Edits that make every profiler name of the module torch_npu's, as the two do not mix; None where they cannot."""
     if _ONLY_TORCH.search(context.module.text):
         return None
     edits: list[Edit] = []
