@@ -256,7 +256,7 @@ class NvidiaTool(Rule):
             yield context.finding(
                 self,
                 node,
-                f"{tool[1]} is not there on an Ascend machine: {_TOOLS[tool[1]]}",
+                f"{tool[1]} is not there on an Ascend machine: {TOOLS[tool[1]]}",
                 severity=Severity.WARNING if guarded else Severity.ERROR,
                 tool=tool[1],
             )
@@ -279,7 +279,7 @@ class NvidiaTool(Rule):
             )
 
 
-_TOOLS = {
+TOOLS = {
     "nvidia-smi": "npu-smi info shows the NPUs, in another format",
     "nvcc": "CUDA sources cannot be compiled for an NPU",
     "nsys": "msprof or torch_npu.profiler profiles an NPU",
@@ -287,7 +287,7 @@ _TOOLS = {
     "cuda-memcheck": "mssanitizer is CANN's memory checker",
     "compute-sanitizer": "mssanitizer is CANN's memory checker",
 }
-_TOOL = re.compile(rf"(?:^|[\s|;&(/])({'|'.join(_TOOLS)})(?:$|[\s|;&)])")
+_TOOL = re.compile(rf"(?:^|[\s|;&(/])({'|'.join(TOOLS)})(?:$|[\s|;&)])")
 _SETTING = re.compile(r"(?<![\w$])(?P<name>[A-Z][A-Z0-9_]{3,})=(?P<value>[\w,:.-]*)")
 _COMMANDS = re.compile(
     r"os\.(?:system|popen|exec\w+|spawn\w+)|subprocess\.\w+|shutil\.which|asyncio\.create_subprocess_\w+|shlex\.split|pty\.spawn"

@@ -5,12 +5,11 @@ Nothing stays silent: after the rules have spoken, each CUDA word left over beco
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from npuport.findings import Finding, Location, Severity
 from npuport.rules.base import Context
-from npuport.source.files import FileKind, SourceFile
-from npuport.source.text import STRING_OR_COMMENT, LineIndex
+from npuport.source.text import STRING_OR_COMMENT
 
 # Words of the CUDA world in any spelling: inside identifiers, strings, comments. Kept apart from the list of the
 # residue check on purpose; a test sees to it that this one is no smaller.
@@ -61,11 +60,11 @@ def mentions_in_python(context: Context, findings: Iterable[Finding]) -> list[Fi
             cursor += 1
         inside = spans[cursor][2] if cursor < len(spans) and spans[cursor][0] <= start else None
         kind = inside or "name"
-        made.setdefault((line, kind), _mention(context.module.path, line, column, _whole(text, start, end), kind))
+        made.setdefault((line, kind), _mention(context.module.path, line, column, whole_word(text, start, end), kind))
     return list(made.values())
 
 
-def _whole(text: str, start: int, end: int) -> str:
+def whole_word(text: str, start: int, end: int) -> str:
     """The identifier around a word."""
     while start > 0 and (text[start - 1].isalnum() or text[start - 1] in "_."):
         start -= 1
@@ -108,25 +107,3 @@ class _Covered:
             if after and before:
                 return True
         return False
-
-
-def mentions_in_other_file(source: SourceFile) -> Iterator[Finding]:
-    """One finding for each line of a file other than Python that holds a CUDA word."""
-    seen: set[int] = set()
-    index: LineIndex | None = None
-    for start, end in find_words(source.text):
-        index = index or LineIndex(source.text)
-        line, column = index.position(start)
-        if line in seen:
-            continue
-        seen.add(line)
-        prose = source.kind in (FileKind.TEXT,)
-        whole = _whole(source.text, start, end)
-        yield Finding(
-            code="NP903",
-            name="cuda-outside-python",
-            severity=Severity.INFO if prose else Severity.WARNING,
-            location=Location(source.path, line, column, line, column + len(whole)),
-            message=f"{whole}: npuport does not change files of this kind yet; read this line",
-            evidence={"word": whole, "kind": source.kind.value},
-        )

@@ -4,10 +4,34 @@ from __future__ import annotations
 
 from functools import cache
 
-from npuport.rules import cuda_amp, cuda_hardware, cuda_imports, cuda_names, devices, distributed, environment, messages, numerics, profiler
+from npuport.rules import (
+    cuda_amp,
+    cuda_hardware,
+    cuda_imports,
+    cuda_names,
+    devices,
+    distributed,
+    environment,
+    libraries,
+    messages,
+    numerics,
+    profiler,
+)
 from npuport.rules.base import Rule
 
-_FAMILIES = (cuda_amp, cuda_hardware, cuda_imports, cuda_names, devices, distributed, environment, messages, numerics, profiler)
+_FAMILIES = (
+    cuda_amp,
+    cuda_hardware,
+    cuda_imports,
+    cuda_names,
+    devices,
+    distributed,
+    environment,
+    libraries,
+    messages,
+    numerics,
+    profiler,
+)
 
 
 @cache
