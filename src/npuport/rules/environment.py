@@ -42,6 +42,8 @@ _OTHER_VALUES = {
 def cuda_variable(name: str) -> Variable | None:
     """What is known of an environment variable that belongs to the CUDA world; None for all others."""
     known = variable(name) if _NAME.fullmatch(name) else None
+    if known is not None and known.basis.source == "its prefix" and name.startswith("CUDA_"):
+        return None  # projects name switches of their own so
     return known if known is not None and (known.status != "same" or re.search("CUDA|NCCL|NVIDIA", name)) else None
 
 

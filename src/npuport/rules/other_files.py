@@ -26,6 +26,7 @@ _NO_REQUIREMENTS = {"keywords", "classifiers", "authors", "packages", "include",
 _BEFORE_VALUE = re.compile(r"(?:[:=][ \t]*|--[\w-]*(?:device|backend)[ \t])[\"']?$")
 _AFTER_VALUE = re.compile(r"(?::\d+)?[\"']?[ \t]*(?:[,}#\\&|;]|\r?$|[ \t]--)")
 _NPU_VALUES = {"cuda": "npu", "nccl": "hccl"}
+_ENCODED = 200  # characters; longer words are pictures and the like in base64
 _UNCHANGED = "npuport does not change files of this kind yet"
 
 
@@ -44,9 +45,10 @@ def findings_in_other_file(source: SourceFile) -> Iterator[Finding]:
         yield Finding(rule.code, rule.name, rule.severity, location, advice(known), evidence, known.basis)
     for start, end in find_words(source.text):
         line = index.position(start)[0]
-        if line not in explained:
+        word = whole_word(source.text, start, end)
+        if line not in explained and len(word) < _ENCODED:
             explained.add(line)
-            yield _mention(source, index, start, end)
+            yield _mention(source, index, word, start)
 
 
 def _requirements(source: SourceFile) -> Iterator[tuple[str, int]]:
@@ -69,8 +71,7 @@ def _location(source: SourceFile, index: LineIndex, start: int, length: int) -> 
     return Location(source.path, line, column, line, column + length)
 
 
-def _mention(source: SourceFile, index: LineIndex, start: int, end: int) -> Finding:
-    word = whole_word(source.text, start, end)
+def _mention(source: SourceFile, index: LineIndex, word: str, start: int) -> Finding:
     message, basis = _meaning(source, index, word, start)
     return Finding(
         code="NP903",
