@@ -9,7 +9,7 @@ from npuport.facts import CudaName, torch_cuda
 from npuport.findings import Applicability, Edit, Finding, Severity
 from npuport.rules.base import Context, Rule
 from npuport.rules.cuda_chain import ROOT
-from npuport.rules.cuda_names import BOTH, TorchCudaMissingName, alias_is_safe
+from npuport.rules.cuda_names import BOTH, TorchCudaMissingName, alias_is_safe, stays
 from npuport.rules.import_split import Target, retarget
 
 _MODULE = "torch_npu.npu"  # where submodules are imported from: torch.npu.amp would be a second copy of the module
@@ -53,7 +53,7 @@ class CudaImport(Rule):
             targets.append(target or Target(module, context.module.segment(alias)))
             if target is not None:
                 moved.append(alias.name)
-            elif _of_torch_cuda(module) and not _stays(fact, context):
+            elif _of_torch_cuda(module) and not (fact and stays(fact, context)):
                 place = (context.module.lines.span(node)[0], context.module.lines.span(alias)[1])
                 yield _missing(place, f"{module}.{alias.name}", fact, context)
         if moved:
@@ -131,20 +131,12 @@ def _target(module: str, alias: ast.alias, fact: CudaName | None, context: Conte
         if owner is None or owner.status != "same" or owner.npu_name is None:
             return None
         return Target(_MODULE + owner.npu_name.removeprefix("torch.npu"), "*")
-    if fact is None or fact.npu_name is None or fact.import_from is None or _stays(fact, context):
+    if fact is None or fact.npu_name is None or fact.import_from is None or stays(fact, context):
         return None
     source = fact.import_from
     if not autoloaded:
         source = "torch_npu" if source == "torch" else source.replace("torch.npu", _MODULE, 1)
     return Target(source, _as(fact.npu_name.rpartition(".")[2], alias.asname or alias.name))
-
-
-def _stays(fact: CudaName | None, context: Context) -> bool:
-    """Whether a name is the same object on every device, under a name that this torch does not have yet."""
-    foreign = (
-        fact is not None and fact.npu_name is not None and not fact.npu_name.startswith(("torch.npu", "torch_npu"))
-    )
-    return foreign and not context.settings.torch_at_least("2.5")
 
 
 def _as(name: str, local: str) -> str:

@@ -56,12 +56,22 @@ def alias_is_safe(name: str, context: Context) -> bool:
         use = cuda_use(top, context)
         if use is None or use.alias != name:
             continue
-        if (
-            owner(use, context) in {"NP203", "NP209", "NP210", "NP212"}
-            or arguments_for(use, context).problem is not None
-        ):
+        if owner(use, context) in {"NP203", "NP209", "NP210", "NP212"} or not _follows_alias(use, context):
             return False
     return True
+
+
+def _follows_alias(use: CudaUse, context: Context) -> bool:
+    """Whether a use through an alias can be right once the alias stands for the NPU's."""
+    if arguments_for(use, context).problem is not None or (use.lookup is not None and use.literal is None):
+        return False
+    return use.fact.status != "renamed" or (not stays(use.fact, context) and name_edits(use, context) is not None)
+
+
+def stays(fact: CudaName, context: Context) -> bool:
+    """Whether a name is the same object on every device, under a name that this torch does not have yet."""
+    foreign = fact.npu_name is not None and not fact.npu_name.startswith(("torch.npu", "torch_npu"))
+    return foreign and not context.settings.torch_at_least("2.5")
 
 
 def _has_default(use: CudaUse) -> bool:
@@ -167,7 +177,7 @@ class TorchCudaRenamedName(CudaNameRule):
         new = use.fact.npu_name or ""
         if new.startswith(("torch.npu", "torch_npu")):
             yield from self.rename(use, context, f"{use.fact.name} reaches no NPU; its counterpart is {new}")
-        elif context.settings.torch_at_least("2.5"):
+        elif not stays(use.fact, context):
             edits = name_edits(use, context)
             if edits != []:
                 fix = context.fix(edits) if edits else None
