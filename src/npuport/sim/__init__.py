@@ -1,6 +1,7 @@
 """The simulated NPU: the real torch_npu on a stand-in for CANN, with PyTorch's CPU kernels behind it.
 
-It shows what a program does on an NPU (devices, operators, memory, errors) and computes the right numbers. It says nothing about time.
+It shows what a program does on an NPU (devices, operators, memory, errors) and computes the right numbers. It says
+nothing about time.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from dataclasses import dataclass
 from npuport.sim.chips import CHIPS, DEFAULT_CHIP, Chip
 from npuport.sim.errors import SimulationUnavailable
 
-__all__ = ["CHIPS", "Chip", "SimOptions", "SimulationUnavailable", "activate", "environment", "missing"]
+__all__ = ["CHIPS", "Chip", "SimOptions", "SimulationUnavailable", "activate", "environment", "is_active", "missing"]
 
 _ACTIVE = "NPUPORT_SIM"
 
@@ -35,11 +36,13 @@ class SimOptions:
             raise ValueError(f"the number of devices must lie between 1 and 64, not {self.devices}")
 
 
-def environment(options: SimOptions | None = None, progress: Callable[[str], None] = lambda message: None) -> dict[str, str]:
+def environment(
+    options: SimOptions | None = None, progress: Callable[[str], None] = lambda _message: None
+) -> dict[str, str]:
     """Variables that put a child process, and every process it starts, on the simulated NPU.
 
-    Compiles the simulated NPU on first use; ``progress`` then hears one line. Merge the result over ``os.environ``: ``LD_LIBRARY_PATH``
-    already carries the present one.
+    Compiles the simulated NPU on first use; ``progress`` then hears one line. Merge the result over ``os.environ``:
+    ``LD_LIBRARY_PATH`` already carries the present one.
 
     Raises:
         SimulationUnavailable: torch, torch_npu or a compiler is missing, or they do not fit.
@@ -63,9 +66,10 @@ def environment(options: SimOptions | None = None, progress: Callable[[str], Non
         "NPUPORT_SIM_CUBE_CORES": str(chip.cube_cores),
         "NPUPORT_SIM_KERNELS": os.fspath(kernels.ensure(installation)),
         "ASCEND_HOME_PATH": libraries,  # torch_npu prints a warning when there is none
-        "ASCEND_OPP_PATH": os.path.join(libraries, "opp"),
+        "ASCEND_OPP_PATH": f"{libraries}/opp",
         "LD_LIBRARY_PATH": os.pathsep.join([libraries, *inherited]),
-        "TASK_QUEUE_ENABLE": "0",  # operators run when they are called, so that errors and records belong to the line that caused them
+        # Operators run when they are called: errors and records belong to the line that caused them.
+        "TASK_QUEUE_ENABLE": "0",
     }
 
 
@@ -78,7 +82,7 @@ def activate(options: SimOptions | None = None) -> None:
     if "torch" in sys.modules:
         raise SimulationUnavailable(
             "torch is already imported in this process, without the simulated NPU.",
-            "call npuport.sim.activate() before the first import of torch, or start the script with `npuport run --sim`",
+            "call npuport.sim.activate() before the first import of torch, or start the script with npuport run --sim",
         )
     from npuport.sim import cann
     from npuport.sim.requirements import check
@@ -86,8 +90,15 @@ def activate(options: SimOptions | None = None) -> None:
     os.environ.update(environment(options))
     installation = check()
     directory = cann.ensure(installation)
-    for name in cann.library_names(installation):  # LD_LIBRARY_PATH was read when the process started; a loaded soname is found anyway
+    # LD_LIBRARY_PATH was read when the process started; a library that is loaded already is found by its name all the
+    # same.
+    for name in cann.library_names(installation):
         ctypes.CDLL(os.fspath(directory / name), mode=ctypes.RTLD_GLOBAL)
+
+
+def is_active() -> bool:
+    """Whether this process runs on the simulated NPU."""
+    return os.environ.get(_ACTIVE) == "1"
 
 
 def missing() -> list[str]:
@@ -98,8 +109,9 @@ def missing() -> list[str]:
 
 
 def _autoload() -> None:
-    """Called by torch at the end of ``import torch`` (entry point ``torch.backends``); does nothing outside a simulated run."""
-    if os.environ.get(_ACTIVE) == "1":
+    """Called by torch at the end of ``import torch`` (entry point ``torch.backends``); does nothing outside a
+    simulated run."""
+    if is_active():
         _install()
 
 

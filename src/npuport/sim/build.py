@@ -80,4 +80,7 @@ def compile_with(command: Sequence[str | os.PathLike[str]]) -> None:
     done = subprocess.run([os.fspath(part) for part in command], capture_output=True, text=True, check=False)
     if done.returncode:
         lines = "\n  ".join(done.stderr.strip().splitlines()[:12])
-        raise SimulationUnavailable(f"compiling the simulated NPU failed:\n  {lines}", f"the command was: {' '.join(map(os.fspath, command))}")
+        raise SimulationUnavailable(
+            f"compiling the simulated NPU failed:\n  {lines}",
+            f"the command was: {' '.join(os.fspath(part) for part in command)}",
+        )

@@ -1,9 +1,10 @@
 """The stand-in for CANN's C libraries, under the real torch_npu.
 
-What it must define is read from the installed torch_npu: the functions its libraries import and nothing else on the machine supplies,
-and the operators (``aclnn*``) it looks up by name while it runs. Functions that behave are written in ``native/cann``; of the others, an
-imported function is generated so that torch_npu loads, and fails with its name when it is called; a looked-up function stays absent, which
-torch_npu reports by itself. An operator that is called fails and names itself: the simulation computes operators above CANN.
+What it must define is read from the installed torch_npu: the functions its libraries import and nothing else on the
+machine supplies, and the operators (``aclnn*``) it looks up by name while it runs. Functions that behave are written
+in ``native/cann``; of the others, an imported function is generated so that torch_npu loads, and fails with its name
+when it is called; a looked-up function stays absent, which torch_npu reports by itself. An operator that is called
+fails and names itself: the simulation computes operators above CANN.
 """
 
 from __future__ import annotations
@@ -45,8 +46,13 @@ def _lay_out_home(target: Path) -> None:
 
 
 def library_names(installation: Installation) -> list[str]:
-    """Libraries that torch_npu's own libraries need and nobody supplies, main library first, for example ``libhccl.so``."""
-    supplied = {path.name for directory in (installation.torch_directory, installation.torch_npu_directory) for path in directory.rglob("*.so*")}
+    """Libraries that torch_npu's own libraries need and nobody supplies, main library first, for example
+    ``libhccl.so``."""
+    supplied = {
+        path.name
+        for directory in (installation.torch_directory, installation.torch_npu_directory)
+        for path in directory.rglob("*.so*")
+    }
     needed = {name for library in _loaded_libraries(installation.torch_npu_directory) for name in _needed(library)}
     missing = {name for name in needed - supplied if name.endswith(".so")}
     return [_MAIN, *sorted(missing - {_MAIN, *_LOOKED_UP}), *_LOOKED_UP]
@@ -69,12 +75,20 @@ def _build(installation: Installation, target: Path) -> None:
     empty.write_text("typedef int nothing_here;\n")
     for name in library_names(installation)[1:]:
         code = operators if name == _OPERATORS else empty
-        rest = [f"-Wl,-soname,{name}", "-Wl,--no-as-needed", "-Wl,-rpath,$ORIGIN", "-L", target, "-l:" + _MAIN]
+        rest: list[str | Path] = [
+            f"-Wl,-soname,{name}",
+            "-Wl,--no-as-needed",
+            "-Wl,-rpath,$ORIGIN",
+            "-L",
+            target,
+            "-l:" + _MAIN,
+        ]
         build.compile_with([compiler, *_FLAGS, "-I", build.NATIVE / "cann", "-o", target / name, code, *rest])
 
 
 def imported_functions(torch_npu: Path) -> set[str]:
-    """Plain C functions that torch_npu's libraries import and neither they nor torch, Python or the C library define."""
+    """Plain C functions that torch_npu's libraries import and neither they nor torch, Python or the C library
+    define."""
     wanted: set[str] = set()
     defined: set[str] = set()
     for library in _loaded_libraries(torch_npu):
@@ -126,7 +140,11 @@ def _needed(library: Path) -> list[str]:
     from elftools.elf.elffile import ELFFile
 
     with library.open("rb") as file:
-        return [tag.needed for tag in ELFFile(file).get_section_by_name(".dynamic").iter_tags() if tag.entry.d_tag == "DT_NEEDED"]
+        return [
+            tag.needed
+            for tag in ELFFile(file).get_section_by_name(".dynamic").iter_tags()
+            if tag.entry.d_tag == "DT_NEEDED"
+        ]
 
 
 def _failing_functions(names: Iterable[str]) -> str:

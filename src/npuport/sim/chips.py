@@ -21,8 +21,9 @@ class Chip:
         return self.memory_bytes // GIB
 
 
-# Memory and AI cores: the device tables of the Kubernetes plug-ins that share these chips out (Project-HAMi/HAMi and volcano-sh/volcano,
-# `vnpus` configuration: memoryCapacity in MiB, aiCore). Names: torch_npu, csrc/core/npu/NpuVariables.cpp.
+# Memory and AI cores: the device tables of the Kubernetes plug-ins that share these chips out (Project-HAMi/HAMi and
+# volcano-sh/volcano, `vnpus` configuration: memoryCapacity in MiB, aiCore). Names: torch_npu,
+# csrc/core/npu/NpuVariables.cpp.
 CHIPS = {
     chip.name: chip
     for chip in (

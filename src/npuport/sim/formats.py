@@ -1,4 +1,5 @@
-"""Memory formats of the device (NZ, 5HD and others): the simulated device keeps every tensor in ND, so casting a format changes nothing."""
+"""Memory formats of the device (NZ, 5HD and others): the simulated device keeps every tensor in ND, so casting a
+format changes nothing."""
 
 from __future__ import annotations
 
@@ -7,7 +8,8 @@ from typing import Any
 _kept: list[Any] = []  # torch.library forgets kernels whose library object is gone
 
 _AS_IT_IS = ("npu_format_cast", "npu_format_cast.Tensor", "npu_format_cast_", "npu_format_cast_.acl_format")
-_COPIES = ("_npu_format_cast", "_npu_format_cast.aclnn", "_npu_format_cast.input_dtype")  # torch_npu's derivative wants a new tensor
+# torch_npu's derivative of these wants a new tensor.
+_COPIES = ("_npu_format_cast", "_npu_format_cast.aclnn", "_npu_format_cast.input_dtype")
 
 
 def install() -> None:
@@ -24,9 +26,9 @@ def install() -> None:
     _kept.append(library)
 
 
-def _same(input: Any, *_args: Any, **_kwargs: Any) -> Any:  # noqa: A002
+def _same(input: Any, *_args: Any, **_kwargs: Any) -> Any:
     return input
 
 
-def _copy(input: Any, *_args: Any, **_kwargs: Any) -> Any:  # noqa: A002
+def _copy(input: Any, *_args: Any, **_kwargs: Any) -> Any:
     return input.clone()

@@ -11,15 +11,48 @@ from npuport.sim.requirements import Installation
 
 # torch_npu's own kernels of these manage device memory, and what they refuse (memory formats) a real NPU refuses too.
 _KEPT = frozenset(
-    """empty.memory_format empty_strided empty_like new_empty_strided as_strided as_strided_ view _reshape_alias set_ set_.source_Storage
-    set_.source_Storage_storage_offset set_.source_Tensor resize_ resize_as_ is_pinned _pin_memory record_stream is_set_to _lazy_clone
-    flatten_dense_tensors _to_copy contiguous""".split()
+    [
+        "empty.memory_format",
+        "empty_strided",
+        "empty_like",
+        "new_empty_strided",
+        "as_strided",
+        "as_strided_",
+        "view",
+        "_reshape_alias",
+        "set_",
+        "set_.source_Storage",
+        "set_.source_Storage_storage_offset",
+        "set_.source_Tensor",
+        "resize_",
+        "resize_as_",
+        "is_pinned",
+        "_pin_memory",
+        "record_stream",
+        "is_set_to",
+        "_lazy_clone",
+        "flatten_dense_tensors",
+        "_to_copy",
+        "contiguous",
+    ]
 )
 
 # Operators that take tensors of the host, or of another device, beside tensors of the device.
 _MIXING = frozenset(
-    """copy_ _copy_from _copy_from_and_resize index index_put index_put_ _index_put_impl_ _unsafe_index _unsafe_index_put
-    tensor_split _foreach_copy_ _foreach_copy""".split()
+    [
+        "copy_",
+        "_copy_from",
+        "_copy_from_and_resize",
+        "index",
+        "index_put",
+        "index_put_",
+        "_index_put_impl_",
+        "_unsafe_index",
+        "_unsafe_index_put",
+        "tensor_split",
+        "_foreach_copy_",
+        "_foreach_copy",
+    ]
 )
 
 # Compositions that keep a result on the host, which a CPU kernel over the whole call would put on the device.
@@ -34,8 +67,10 @@ def ensure(installation: Installation) -> Path:
 
     def compile_kernels(target: Path) -> None:
         source = build.NATIVE / "kernels" / "kernels.cpp"
-        libraries = ["-L", installation.torch_directory / "lib", "-lc10", "-ltorch_cpu"]
-        build.compile_with([installation.cxx_compiler, *_flags(installation), "-o", target / _LIBRARY, source, *libraries])
+        libraries: list[str | Path] = ["-L", installation.torch_directory / "lib", "-lc10", "-ltorch_cpu"]
+        build.compile_with(
+            [installation.cxx_compiler, *_flags(installation), "-o", target / _LIBRARY, source, *libraries]
+        )
 
     return build.once(_name(installation), compile_kernels) / _LIBRARY
 
@@ -57,8 +92,8 @@ def _flags(installation: Installation) -> list[str]:
     standard = "c++20" if _release(installation.torch) >= (2, 12) else "c++17"
     new_abi = int(_has_new_abi(installation.torch_directory / "lib" / "libc10.so"))
     return [
-        f"-std={standard}", "-O2", "-fPIC", "-shared", "-w", "-fvisibility=hidden", f"-D_GLIBCXX_USE_CXX11_ABI={new_abi}",
-        f"-I{include}", f"-I{include / 'torch' / 'csrc' / 'api' / 'include'}",
+        f"-std={standard}", "-O2", "-fPIC", "-shared", "-w", "-fvisibility=hidden",
+        f"-D_GLIBCXX_USE_CXX11_ABI={new_abi}", f"-I{include}", f"-I{include / 'torch' / 'csrc' / 'api' / 'include'}",
     ]  # fmt: skip
 
 
@@ -89,7 +124,9 @@ def registered_by_torch_npu(key: str = "PrivateUse1") -> list[str]:
     """Every aten operator with a kernel for dispatch key ``key``, as ``aten::name.overload``."""
     import torch
 
-    return sorted(name for name in torch._C._dispatch_get_registrations_for_dispatch_key(key) if name.startswith("aten::"))
+    return sorted(
+        name for name in torch._C._dispatch_get_registrations_for_dispatch_key(key) if name.startswith("aten::")
+    )
 
 
 def _has_kernel(name: str, *keys: str) -> bool:
@@ -105,14 +142,16 @@ def _has_cpu_kernel(name: str) -> bool:
 def install() -> None:
     """Register the kernels.
 
-    An operator gets PyTorch's CPU kernel; where torch_npu replaced what PyTorch composes from other operators, the composition; where it
-    replaced the derivative of an operator that now has a CPU kernel, PyTorch's derivative (torch_npu's leads to operators of the device).
+    An operator gets PyTorch's CPU kernel; where torch_npu replaced what PyTorch composes from other operators, the
+    composition. torch_npu's own derivatives stay: they lead to operators of the device, which ``ops`` answers.
     """
     import torch
 
     native = [name for name in registered_by_torch_npu() if name.removeprefix("aten::") not in _KEPT]
     cpu = [name for name in native if _has_cpu_kernel(name) and name.removeprefix("aten::") not in _COMPOSED]
-    autograd = [name for name in registered_by_torch_npu("AutogradPrivateUse1") if name.removeprefix("aten::") not in _KEPT]
+    autograd = [
+        name for name in registered_by_torch_npu("AutogradPrivateUse1") if name.removeprefix("aten::") not in _KEPT
+    ]
     implicit = sorted(n for n in {*native, *autograd} - set(cpu) if _has_kernel(n, "CompositeImplicitAutograd"))
     kernels = torch.ops.npuport_sim
     kernels.install_cpu_kernels(cpu, sorted(f"aten::{name}" for name in _MIXING))
@@ -121,7 +160,10 @@ def install() -> None:
 
 
 def missing() -> list[str]:
-    """Operators of torch_npu (``aten::``, ``npu::``) that would still reach CANN: no CPU kernel, no composition, no reference in ``ops``."""
+    """Operators of torch_npu (``aten::…``, ``npu::…``) that would still reach CANN.
+
+    They have no CPU kernel, no composition and no reference in ``ops``.
+    """
     import torch
 
     names = torch._C._dispatch_get_registrations_for_dispatch_key("PrivateUse1")

@@ -1,8 +1,8 @@
-"""Run a command on the simulated NPU: one line says what it is, the child gets the environment, signals and exit codes pass through."""
+"""Run a command on the simulated NPU: one line says what it is, the child gets the environment, signals and exit codes
+pass through."""
 
 from __future__ import annotations
 
-import importlib.metadata
 import os
 import shutil
 import signal
@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from npuport.sim import CHIPS, SimOptions, SimulationUnavailable, environment
+from npuport.sim.requirements import check
 
 _FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -26,15 +27,15 @@ def run(command: Sequence[str], options: SimOptions) -> int:
         FileNotFoundError: there is no such command.
     """
     arguments = _with_interpreter(command)
-    variables = {**os.environ, **environment(options, _say)}
-    _check_interpreter(arguments[0], variables)
+    installation = check()
     chip = CHIPS[options.chip]
     count = "" if options.devices == 1 else f"{options.devices} x "
-    torch_npu = importlib.metadata.version("torch-npu")
     _say(
-        f"simulated {count}{chip.name} ({chip.memory_gib} GiB), results computed by CPU kernels through torch_npu {torch_npu}; "
-        "times are not NPU times"
+        f"simulated {count}{chip.name} ({chip.memory_gib} GiB), results computed by CPU kernels "
+        f"through torch_npu {installation.torch_npu}; times are not NPU times"
     )
+    variables = {**os.environ, **environment(options, _say)}
+    _check_interpreter(arguments[0], variables)
     return _run_child(arguments, variables)
 
 
@@ -56,11 +57,15 @@ def _with_interpreter(command: Sequence[str]) -> list[str]:
 
 
 def _check_interpreter(program: str, variables: dict[str, str]) -> None:
-    """Another Python than ours must have npuport and torch_npu too: torch loads the simulation from its own environment."""
+    """Another Python than ours must have npuport and torch_npu too: torch loads the simulation from its own
+    environment."""
     path = shutil.which(program)
     if path is None or not Path(path).name.startswith("python") or _same_program(path, sys.executable):
         return
-    probe = "import importlib.util as u, sys; sys.exit(','.join(n for n in ('npuport', 'torch', 'torch_npu') if u.find_spec(n) is None) or None)"
+    probe = (
+        "import importlib.util as u, sys\n"
+        "sys.exit(','.join(n for n in ('npuport', 'torch', 'torch_npu') if u.find_spec(n) is None) or None)"
+    )
     done = subprocess.run([path, "-c", probe], env=variables, capture_output=True, text=True, check=False)
     if done.returncode:
         lacking = done.stderr.strip().replace(",", ", ") or "something"
@@ -71,7 +76,8 @@ def _check_interpreter(program: str, variables: dict[str, str]) -> None:
 
 
 def _same_program(one: str, other: str) -> bool:
-    # The path as it is called decides which environment a Python belongs to; links of a virtual environment must not be resolved.
+    # The path as it is called decides which environment a Python belongs to; links of a virtual environment must not
+    # be resolved.
     return Path(one).absolute() == Path(other).absolute() or (
         Path(one).absolute().parent == Path(other).absolute().parent and Path(one).resolve() == Path(other).resolve()
     )
@@ -81,7 +87,8 @@ def _run_child(arguments: Sequence[str], variables: dict[str, str]) -> int:
     child = subprocess.Popen(arguments, env=variables)
 
     def forward(number: int, _frame: object) -> None:
-        # Ctrl-C at a terminal reaches the whole group: the child has it already, and a second one would cut its clean-up short.
+        # Ctrl-C at a terminal reaches the whole group: the child has it already, and a second one would cut its
+        # clean-up short.
         if not (number == signal.SIGINT and _in_foreground()):
             child.send_signal(number)
 

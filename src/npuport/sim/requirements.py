@@ -40,7 +40,9 @@ def check() -> Installation:
         )
     torch = _version("torch")
     if torch is None:
-        raise SimulationUnavailable("torch is not installed.", "pip install 'npuport[sim]'   then run the same command again")
+        raise SimulationUnavailable(
+            "torch is not installed.", "pip install 'npuport[sim]'   then run the same command again"
+        )
     plain = Version(torch).base_version
     torch_npu = _version("torch-npu")
     if torch_npu is None:
@@ -66,7 +68,9 @@ def _version(distribution: str) -> str | None:
 def _directory(package: str) -> Path:
     spec = importlib.util.find_spec(package)
     if spec is None or not spec.submodule_search_locations:
-        raise SimulationUnavailable(f"{package} is installed but cannot be found.", f"pip install --force-reinstall {package.replace('_', '-')}")
+        raise SimulationUnavailable(
+            f"{package} is installed but cannot be found.", f"pip install --force-reinstall {package.replace('_', '-')}"
+        )
     return Path(spec.submodule_search_locations[0])
 
 

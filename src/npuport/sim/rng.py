@@ -1,7 +1,8 @@
 """Random numbers on the simulated NPU: ``torch.manual_seed`` gives what the same program draws on the CPU.
 
-The compiled kernels keep the generators (native/kernels/generators.h); here torch_npu's Python functions for seeds and states are told
-about them. An explicit ``torch.Generator("npu")`` needs nothing: its seed and its offset say where it stands.
+The compiled kernels keep the generators (native/kernels/generators.h); here torch_npu's Python functions for seeds and
+states are told about them. An explicit ``torch.Generator("npu")`` needs nothing: its seed and its offset say where it
+stands.
 """
 
 from __future__ import annotations
@@ -53,7 +54,9 @@ def install() -> None:
             def tell() -> None:
                 connect()
                 for index in devices():
-                    kernels.seed_default_generator(index, torch_npu.npu.default_generators[index].initial_seed(), with_cpu)
+                    kernels.seed_default_generator(
+                        index, torch_npu.npu.default_generators[index].initial_seed(), with_cpu
+                    )
 
             result = function(*args, **kwargs)
             torch_npu.npu._lazy_call(tell)

@@ -9,7 +9,8 @@ typedef struct { int device; } Context;
 
 static Context contexts[MAX_DEVICES];
 static _Atomic bool active[MAX_DEVICES];
-static _Thread_local int current = -1;
+static _Thread_local int chosen = -1;
+static _Atomic int default_device = -1; /* what a thread has that chose none; -1 unless the configuration of aclInit names one */
 static _Atomic bool initialised;
 
 static long long setting(const char* name, long long otherwise) {
@@ -40,7 +41,7 @@ int npuport_device_count(void) {
     return visible_devices(devices < 0 ? 0 : devices > MAX_DEVICES ? MAX_DEVICES : (int)devices);
 }
 
-int npuport_current_device(void) { return current; }
+int npuport_current_device(void) { return chosen >= 0 ? chosen : default_device; }
 
 size_t npuport_memory_total(void) { return (size_t)setting("NPUPORT_SIM_MEMORY_BYTES", 64LL << 30); }
 
@@ -56,8 +57,21 @@ static aclError check_device(int device) {
                         npuport_device_count());
 }
 
+/* {"defaultDevice": {"default_device": "0"}} */
+static int device_in(const char* path) {
+    char text[4096] = "";
+    FILE* file = path ? fopen(path, "r") : NULL;
+    if (!file) return -1;
+    size_t length = fread(text, 1, sizeof text - 1, file);
+    text[length] = '\0';
+    fclose(file);
+    const char* key = strstr(text, "\"default_device\"");
+    int device = -1;
+    return key && sscanf(key, "\"default_device\" : \"%d\"", &device) == 1 && device < npuport_device_count() ? device : -1;
+}
+
 aclError aclInit(const char* configuration) {
-    (void)configuration;
+    default_device = device_in(configuration);
     return atomic_exchange(&initialised, true) ? ACL_ERROR_REPEAT_INITIALIZE : ACL_SUCCESS;
 }
 
@@ -76,13 +90,13 @@ aclError aclrtSetDevice(int32_t device) {
     if (error) return error;
     contexts[device].device = device;
     active[device] = true;
-    current = device;
+    chosen = device;
     return ACL_SUCCESS;
 }
 
 aclError aclrtGetDevice(int32_t* device) {
-    if (current < 0) return ACL_ERROR_RT_CONTEXT_NULL; /* no text: torch_npu asks this on purpose before it sets a device */
-    *device = current;
+    if (npuport_current_device() < 0) return ACL_ERROR_RT_CONTEXT_NULL; /* no text: torch_npu asks this on purpose before it sets a device */
+    *device = npuport_current_device();
     return ACL_SUCCESS;
 }
 
@@ -90,13 +104,15 @@ aclError aclrtResetDevice(int32_t device) {
     aclError error = check_device(device);
     if (error) return error;
     active[device] = false;
-    if (current == device) current = -1;
+    if (chosen == device) chosen = -1;
     return ACL_SUCCESS;
 }
 
 aclError aclrtGetCurrentContext(void** context) {
-    if (current < 0) return npuport_fail(ACL_ERROR_RT_CONTEXT_NULL, "this thread has no device context");
-    *context = &contexts[current];
+    int device = npuport_current_device();
+    if (device < 0) return npuport_fail(ACL_ERROR_RT_CONTEXT_NULL, "this thread has no device context");
+    contexts[device].device = device;
+    *context = &contexts[device];
     return ACL_SUCCESS;
 }
 
@@ -150,8 +166,9 @@ aclError aclGetDeviceCapability(uint32_t device, int info, int64_t* value) {
 
 aclError aclrtGetMemInfo(int attribute, size_t* free_bytes, size_t* total_bytes) {
     (void)attribute;
-    if (current < 0) return npuport_fail(ACL_ERROR_RT_CONTEXT_NULL, "aclrtGetMemInfo: this thread has no device");
-    size_t used = npuport_memory_used(current), total = npuport_memory_total();
+    int device = npuport_current_device();
+    if (device < 0) return npuport_fail(ACL_ERROR_RT_CONTEXT_NULL, "aclrtGetMemInfo: this thread has no device");
+    size_t used = npuport_memory_used(device), total = npuport_memory_total();
     *total_bytes = total;
     *free_bytes = used < total ? total - used : 0;
     return ACL_SUCCESS;
@@ -164,7 +181,8 @@ aclError aclrtSynchronizeDeviceWithTimeout(int32_t timeout) {
     return ACL_SUCCESS;
 }
 
-/* What this CANN can do: 0 keeps Inf and NaN, 1 bfloat16, 2 compiles operators at run time. torch_npu itself knows what the 910A lacks. */
+/* What this CANN can do: 0 keeps Inf and NaN, 1 bfloat16, 2 compiles operators at run time. The saturation of the 910A is not simulated,
+ * so it keeps Inf too, and gradient scalers see an overflow as on the other chips. */
 aclError aclGetCannAttribute(int attribute, int32_t* value) {
     if (attribute < 0 || attribute > 2) return npuport_fail(ACL_ERROR_INVALID_PARAM, "unknown CANN attribute %d", attribute);
     *value = 1;
