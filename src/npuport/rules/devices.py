@@ -17,6 +17,7 @@ from npuport.source.resolver import Definition
 _DEVICE = re.compile(r"cuda(?::(?:\d+|%[dsi]|\{[^{}]*\})?)?")
 _OPENING = re.compile(r"(?i)^[rbfu]*(\"\"\"|'''|\"|')")
 _PRIVATE_USE = Basis("PyTorch registers the Ascend backend as device type npu", "documented", "torch_npu 2.13.0")
+_KNOWS_NPU = "this is for CUDA; the file tells NPUs apart already: read which way an NPU takes"
 _NO_CUDA = "this names a CUDA device, which no Ascend build of PyTorch has"
 
 
@@ -55,7 +56,7 @@ class CudaDeviceString(Rule):
     code = "NP101"
     name = "cuda-device-string"
     severity = Severity.ERROR
-    markers = (r"\bcuda\b", r"\bcu[\"']")
+    markers = (r"\bcuda\b", "cu\" \"da", "cu' 'da")
     nodes = (ast.Constant, ast.JoinedStr)
 
     def check(self, node: ast.AST, context: Context) -> Iterator[Finding]:
@@ -68,7 +69,7 @@ class CudaDeviceString(Rule):
         if _chosen_against_npu(node, context):
             return
         edit = _respell(node, context)
-        if use is Use.TAKEN:
+        if use is Use.TAKEN and not context.has_npu_branches:
             fix = context.fix([edit], title="name the NPU") if edit else None
             yield context.finding(self, node, _NO_CUDA, fix=fix, basis=_PRIVATE_USE, value=context.module.segment(node))
         else:
@@ -76,7 +77,9 @@ class CudaDeviceString(Rule):
             yield context.finding(
                 self,
                 node,
-                "this looks like a CUDA device, but nothing here shows that it is used as one",
+                _KNOWS_NPU
+                if use is Use.TAKEN
+                else "this looks like a CUDA device, but nothing shows that it is used as one",
                 fix=fix,
                 severity=Severity.WARNING,
                 value=context.module.segment(node),
@@ -211,17 +214,20 @@ class CudaMethodCall(Rule):
         if isinstance(owner, Definition) and _defines(owner, "cuda"):
             return
         own = owner is None and any(name in context.module.text for name in context.project.classes_with_own_cuda)
-        applicability = Applicability.UNSAFE if own else Applicability.SAFE
+        both = context.has_npu_branches
+        applicability = Applicability.UNSAFE if own or both else Applicability.SAFE
         end = context.module.lines.span(node)[1]
         yield context.finding(
             self,
             (end - 4, end),
             "a class of this project has a cuda() of its own: if this is it, leave it"
             if own
+            else _KNOWS_NPU
+            if both
             else "cuda() moves to a CUDA device; npu() is its counterpart",
             fix=context.fix([Edit(end - 4, end, "npu")], applicability),
             basis=Basis("Tensor.npu and Module.npu", "measured", "torch_npu 2.13.0"),
-            severity=Severity.WARNING if own else Severity.ERROR,
+            severity=Severity.WARNING if own or both else Severity.ERROR,
         )
 
 
