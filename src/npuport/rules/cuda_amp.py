@@ -10,6 +10,7 @@ from npuport.findings import Basis, Finding, Severity
 from npuport.rules.base import Context, Rule
 from npuport.rules.cuda_chain import CudaUse
 from npuport.rules.cuda_names import CudaNameRule
+from npuport.rules.settings import Settings
 from npuport.source.resolver import External
 
 
@@ -61,21 +62,23 @@ class UpstreamGradScaler(Rule):
     markers = (r"\bGradScaler\b",)
     nodes = (ast.Call,)
 
+    @classmethod
+    def applies(cls, settings: Settings) -> bool:
+        target = chip(settings.chip)
+        return target is not None and target.overflow == "saturation"
+
     def check(self, node: ast.AST, context: Context) -> Iterator[Finding]:
         assert isinstance(node, ast.Call)
-        target = chip(context.settings.chip)
-        if target is None or target.overflow != "saturation":
-            return
         if context.name_of(node.func) not in {"torch.amp.GradScaler", "torch.amp.grad_scaler.GradScaler"}:
             return
         fact = torch_name("torch.amp.GradScaler")
         yield context.finding(
             self,
             node.func,
-            f"{target.name} clips overflow to the largest number, and this scaler looks for Inf and NaN only;"
+            f"{context.settings.chip} clips overflow to the largest number, and this scaler looks for Inf and NaN only;"
             " torch.npu.amp.GradScaler asks the chip",
             basis=fact.basis if fact else None,
-            chip=target.name,
+            chip=context.settings.chip,
         )
 
 

@@ -63,7 +63,10 @@ def _switch(context: Context) -> list[Edit] | None:
     if _ONLY_TORCH.search(context.module.text):
         return None
     edits: list[Edit] = []
-    for node in context.module.nodes(re.compile(r"profil|ProfilerActivity|record_function|\bschedule\b")):
+    lines = context.module.lines
+    for node in context.module.nodes(
+        {*lines.lines_with("profiler", "profiler"), *lines.lines_with("CUDA", r"\.CUDA\b")}
+    ):
         if isinstance(node, ast.Import):
             found = _module_import(node)
         elif isinstance(node, ast.ImportFrom):
