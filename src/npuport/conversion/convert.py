@@ -55,9 +55,10 @@ def _problem(source: SourceFile, text: str) -> str:
     except UnicodeEncodeError as error:
         return f"the fix needs a character that {source.encoding} lacks: {error.object[error.start]!r}"
     if source.kind is FileKind.PYTHON:
-        return "the converted file would not parse" if _parses(source.text) and not _parses(text) else ""
+        # The new text first: parsing is dear, and nearly always it settles the question.
+        return "" if _parses(text) or not _parses(source.text) else "the converted file would not parse"
     if source.kind is FileKind.JSON:
-        return "the converted file would not be JSON" if _loads(source.text)[0] and not _loads(text)[0] else ""
+        return "" if _loads(text)[0] or not _loads(source.text)[0] else "the converted file would not be JSON"
     if source.kind is FileKind.NOTEBOOK:
         return _notebook_problem(source.text, text)
     return ""
