@@ -48,6 +48,15 @@ class Kind:
         return isinstance(node, ast.Constant) and isinstance(node.value, str) and self.named(node.value.lstrip("-"))
 
 
+# Functions of torch.cuda and torch.npu by the place of the device they take (signatures of torch 2.13.0).
+_OF_A_DEVICE = {
+    0: "set_device device device_of synchronize current_stream default_stream Stream can_device_access_peer "
+    "get_device_name get_device_properties get_device_capability mem_get_info memory_allocated memory_reserved "
+    "memory_cached max_memory_allocated max_memory_reserved max_memory_cached memory_stats memory_summary "
+    "memory_stats_as_nested_dict reset_peak_memory_stats reset_accumulated_memory_stats reset_max_memory_allocated "
+    "reset_max_memory_cached get_rng_state utilization",
+    1: "set_rng_state set_per_process_memory_fraction ExternalStream caching_allocator_alloc",
+}
 DEVICE = Kind(
     names=re.compile(
         r"(?i)^(?:.*_)?(?:device|devices|dev|device_?type|device_?str|device_?string|device_?id|map_?location"
@@ -77,7 +86,13 @@ DEVICE = Kind(
             ("torch.distributed.device_mesh.DeviceMesh", 0),
             ("torch.distributed.DeviceMesh", 0),
         }
-    ),
+    )
+    | {
+        (f"{module}.{name}", place)
+        for place, names in _OF_A_DEVICE.items()
+        for name in names.split()
+        for module in ("torch.cuda", "torch.npu", "torch_npu.npu")
+    },
     methods=frozenset({"to", "cuda", "npu", "to_empty"}),
     makers=frozenset({"torch.device"}),
 )
