@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import torch
-from harness import agree, raises, same_on_both
+from harness import agree, close, raises, same_on_both
 from torch.nn.functional import scaled_dot_product_attention
 
 npu = torch.ops.npu
@@ -253,3 +253,30 @@ def case_scaled_dot_product_attention_goes_to_the_fused_operator():
     with Seen() as composed:
         scaled_dot_product_attention(q, k, v, torch.zeros(8, 8).npu(), enable_gqa=True)
     assert "aten.bmm.default" in composed.names and not any("fusion" in n for n in composed.names), composed.names
+
+
+def case_the_gradient_operator_finds_the_dropout_mask_by_its_seed():
+    q, k, v = (t.npu() for t in operands(key_heads=HEADS))
+    leaves = [t.clone().requires_grad_() for t in (q, k, v)]
+    output, row_max, row_sum, _, seed, offset, count = npu.npu_fusion_attention(*leaves, HEADS, "BNSD", keep_prob=0.6)
+    assert count == BATCH * HEADS * QUERIES * KEYS
+    grad = torch.randn(output.shape).npu()
+    expected = torch.autograd.grad(output, leaves, grad)
+    torch.rand(10)
+    statistics = {"softmax_max": row_max, "softmax_sum": row_sum, "attention_in": output}
+    found = npu.npu_fusion_attention_grad(
+        q, k, v, grad, HEADS, "BNSD", **statistics, keep_prob=0.6, seed=seed, offset=offset, numels=count
+    )
+    for ours, theirs in zip(found[:3], expected, strict=True):
+        close(ours, theirs)
+
+
+def case_a_mask_of_the_caller_is_used_forward_and_backward():
+    q, k, v = (t.npu() for t in operands(key_heads=HEADS))
+    mask = npu._npu_dropout_gen_mask(q, [BATCH, HEADS, QUERIES, KEYS], 0.4, 11, 3)
+    eye = torch.eye(KEYS).expand(BATCH, HEADS, KEYS, KEYS).npu().requires_grad_()
+    dropped = npu.npu_fusion_attention(q, k, eye, HEADS, "BNSD", keep_prob=0.6, dropout_mask=mask, seed=11, offset=3)[0]
+    kept = ((mask.cpu()[:, None] >> torch.arange(8)) & 1).flatten()[: dropped.numel()].view(dropped.shape).bool()
+    assert torch.equal(dropped.cpu() != 0, kept)
+    dropped.sum().backward()
+    close(eye.grad, dropped.mT.sum(-1, keepdim=True).expand_as(eye))

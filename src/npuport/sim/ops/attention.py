@@ -1,9 +1,8 @@
 """Fused attention operators: npu_fusion_attention (v1, v2, v3), their gradients, behind the dispatcher.
 
-`scaled_dot_product` decides when `aten::scaled_dot_product_attention` comes here.
-Signatures: torch_npu 2.13.0. The dropout mask is drawn as the CPU run of `scaled_dot_product_attention` draws it and
-travels to the backward operator in the fourth result (`softmax_out`, "reserved", empty on the device), because a (seed,
-offset) pair cannot bring back a draw of the CPU generator.
+`scaled_dot_product` decides when `aten::scaled_dot_product_attention` comes here. Signatures: torch_npu 2.13.0. The
+dropout mask is drawn as the CPU run of `scaled_dot_product_attention` draws it; the returned seed brings it back for the
+backward operator.
 """
 
 from __future__ import annotations
@@ -15,8 +14,8 @@ import torch
 from torch import Tensor
 
 from npuport.sim.ops import attention_maths as maths
-from npuport.sim.ops.dropout import unpack_bits
-from npuport.sim.ops.randomness import bernoulli
+from npuport.sim.ops.dropout import npu_dropout_gen_mask, unpack_bits
+from npuport.sim.ops.randomness import device_generator, replaying, seed_for, state_for
 from npuport.sim.ops.registration import StaysOnHost, kernel
 from npuport.sim.ops.unavailable import NoReferenceError
 
@@ -154,17 +153,34 @@ class _Problem:
             found.append((query.size(0), query.size(1), query.size(2), key.size(2)))
         return found
 
-    def survivors(self) -> Tensor | None:
-        """Flat dropout decisions of all sequences (1 keeps), in the dtype of the query; None without dropout."""
+    def draw(self) -> tuple[Tensor | None, int, int]:
+        """Dropout decisions of the forward pass, flat over all sequences (1 keeps; None without dropout), and the seed
+        and offset that bring them back.
+        """
+        seed, offset = self.arguments.get("seed", 0), self.arguments.get("offset", 0)
+        if self.options.keep_prob == 1:
+            return None, seed, offset
+        given = self.arguments.get("dropout_mask")
+        if given is not None:
+            return unpack_bits(given, torch.empty(self.count())), seed, offset
+        with device_generator() as state:
+            return self._drawn(), seed_for(state), 0
+
+    def draw_again(self, seed: int, offset: int) -> Tensor | None:
+        """The decisions behind a seed and an offset: of a forward pass, or of `npu::_npu_dropout_gen_mask`."""
         keep = self.options.keep_prob
         if keep == 1:
             return None
-        given = self.arguments.get("dropout_mask")
-        if given is not None:
-            return unpack_bits(given, torch.empty(self.count(), dtype=self.query.dtype))
-        return torch.cat(
-            [bernoulli(torch.empty(size, dtype=self.query.dtype), keep).flatten() for size in self.sizes()]
-        )
+        state = state_for(seed)
+        if state is None:
+            mask = npu_dropout_gen_mask(torch.empty(0), [self.count()], 1 - keep, seed, offset)
+            return unpack_bits(mask, torch.empty(self.count()))
+        with replaying(state):
+            return self._drawn()
+
+    def _drawn(self) -> Tensor:
+        keep = self.options.keep_prob
+        return torch.cat([torch.empty(size).bernoulli_(keep).flatten() for size in self.sizes()])
 
     def cut(self, survivors: Tensor | None) -> list[Tensor | None]:
         """`survivors` for each sequence."""
@@ -182,18 +198,22 @@ def _as_list(lengths: Any) -> list[int]:
     return [] if lengths is None else lengths.tolist() if isinstance(lengths, Tensor) else list(lengths)
 
 
-def _forward(problem: _Problem) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """(output, softmax_max, softmax_sum, survivors or empty)."""
+def _as_int(number: Any) -> int:
+    return 0 if number is None else int(number)
+
+
+def _forward(problem: _Problem) -> tuple[Tensor, Tensor, Tensor, Tensor, int, int]:
+    """(output, softmax_max, softmax_sum, the empty softmax_out, seed, offset)."""
     query = problem.query
     output = query.new_zeros(*query.shape[:3], problem.value.size(-1))
     row_max = torch.zeros(query.shape[:3])
     row_sum = torch.zeros(query.shape[:3])
-    survivors = problem.survivors()
+    survivors, seed, offset = problem.draw()
     for (rows, columns), kept in zip(problem.sequences(), problem.cut(survivors), strict=True):
         found = maths.attend(**problem.operands(rows, columns), survivors=kept)
         output[:, :, rows], row_max[:, :, rows], row_sum[:, :, rows] = found.output, found.row_max, found.row_sum
-    reserved = query.new_empty(0) if survivors is None else survivors
-    return join_heads(output, problem.layout), _statistics(problem, row_max), _statistics(problem, row_sum), reserved
+    statistics = _statistics(problem, row_max), _statistics(problem, row_sum)
+    return join_heads(output, problem.layout), *statistics, query.new_empty(0), seed, offset
 
 
 def _statistics(problem: _Problem, values: Tensor) -> Tensor:
@@ -209,13 +229,9 @@ def _statistics(problem: _Problem, values: Tensor) -> Tensor:
     return by_head.reshape(by_head.size(1), by_head.size(0), _LANES)
 
 
-def _backward(problem: _Problem, grad: Tensor, reserved: Tensor | None) -> tuple[Tensor | None, ...]:
+def _backward(problem: _Problem, grad: Tensor, seed: int, offset: int) -> tuple[Tensor | None, ...]:
     """(dq, dk, dv, dpse, dsink) in the layouts of the call."""
-    survivors = reserved if reserved is not None and reserved.numel() else None
-    if survivors is None and problem.options.keep_prob < 1:
-        raise NoReferenceError(
-            "npu::npu_fusion_attention_grad", "keep_prob < 1 without the fourth result of the forward operator"
-        )
+    survivors = problem.draw_again(seed, offset)
     heads = problem.query.size(1)
     output_grad = split_heads(grad, problem.layout, heads)
     query_grad, key_grad = torch.zeros_like(problem.query), torch.zeros_like(problem.key)
@@ -273,16 +289,7 @@ def npu_fusion_attention(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, int, int, int]:
     """(output, softmax_max, softmax_sum, reserved, seed, offset, numels); see `attention_maths` for the formula."""
     problem = _problem(query, key, value, head_num, input_layout, positional, named)
-    output, row_max, row_sum, reserved = _forward(problem)
-    return (
-        output,
-        row_max,
-        row_sum,
-        reserved,
-        problem.arguments.get("seed", 0),
-        problem.arguments.get("offset", 0),
-        problem.count(),
-    )
+    return *_forward(problem), problem.count()
 
 
 @kernel("npu::npu_fusion_attention_v3", mixed=True)
@@ -290,11 +297,9 @@ def npu_fusion_attention_v3(
     query: Tensor, key: Tensor, value: Tensor, head_num: int, input_layout: str, *positional: Any, **named: Any
 ) -> tuple[Any, ...]:
     """Version 3 takes actual sequence lengths as CPU tensors and returns seed and offset as CPU tensors."""
-    output, row_max, row_sum, reserved = _forward(
-        _problem(query, key, value, head_num, input_layout, positional, named)
-    )
-    zero = torch.zeros(1, dtype=torch.int64)
-    return output, row_max, row_sum, reserved, StaysOnHost(zero), StaysOnHost(zero.clone())
+    problem = _problem(query, key, value, head_num, input_layout, positional, named)
+    *tensors, seed, offset = _forward(problem)
+    return *tensors, *(StaysOnHost(torch.tensor([number])) for number in (seed, offset))
 
 
 @kernel("npu::npu_fusion_attention_grad")
@@ -302,7 +307,8 @@ def npu_fusion_attention_grad(
     query: Tensor, key: Tensor, value: Tensor, dy: Tensor, head_num: int, input_layout: str, **named: Any
 ) -> tuple[Tensor | None, ...]:
     """(dq, dk, dv, dpse, dsink)."""
-    return _backward(_problem(query, key, value, head_num, input_layout, (), named), dy, named.get("softmax_in"))
+    seed, offset = (_as_int(named.get(name)) for name in ("seed", "offset"))
+    return _backward(_problem(query, key, value, head_num, input_layout, (), named), dy, seed, offset)
 
 
 @kernel("npu::npu_fusion_attention_grad_v3", mixed=True)

@@ -7,6 +7,9 @@ run on the CPU draws.
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import threading
+from collections import OrderedDict
 from collections.abc import Iterator
 
 import torch
@@ -39,3 +42,45 @@ def device_generator() -> Iterator[Tensor]:
         after = torch.get_rng_state()
         torch.set_rng_state(before)
         npu.set_rng_state(after, device)
+
+
+@contextlib.contextmanager
+def replaying(state: Tensor) -> Iterator[None]:
+    """Let CPU code draw from a saved generator state; the generator is left as it was found."""
+    with torch.random.fork_rng(devices=[]):
+        torch.set_rng_state(state.clone())
+        yield
+
+
+_SEED_OF_STATE = 1 << 62  # marks the numbers that `seed_for` gives out
+_MOST_STATES = 4096  # 5 kB each
+_states: OrderedDict[int, Tensor] = OrderedDict()
+_states_lock = threading.Lock()
+
+
+def seed_for(state: Tensor) -> int:
+    """A number that stands for a generator state, for operators that hand a seed to their backward operator."""
+    digest = hashlib.blake2b(state.numpy().tobytes(), digest_size=7).digest()
+    seed = _SEED_OF_STATE | int.from_bytes(digest, "big")
+    with _states_lock:
+        _states[seed] = state.clone()
+        _states.move_to_end(seed)
+        while len(_states) > _MOST_STATES:
+            _states.popitem(last=False)
+    return seed
+
+
+def state_for(seed: int) -> Tensor | None:
+    """The state behind a seed of `seed_for`; None for a seed from elsewhere.
+
+    Raises RuntimeError when more than 4096 later draws have displaced it.
+    """
+    if seed < _SEED_OF_STATE:
+        return None
+    with _states_lock:
+        if seed not in _states:
+            raise RuntimeError(
+                f"simulated NPU: the random draw behind seed {seed} is forgotten, {_MOST_STATES} later ones are kept. "
+                "Next step: run the backward pass nearer to its forward pass."
+            )
+        return _states[seed]

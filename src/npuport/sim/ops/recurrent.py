@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from npuport.sim.ops.gradients import vector_jacobian
-from npuport.sim.ops.randomness import device_generator
+from npuport.sim.ops.randomness import device_generator, replaying
 from npuport.sim.ops.registration import AUTOGRAD, FORWARD, kernel
 
 _BOTH = (FORWARD, AUTOGRAD)
@@ -117,8 +117,7 @@ def _replayed(state: Tensor, run: Callable[[], tuple[Tensor | None, ...]]) -> tu
     """`run()` from a saved generator state; the generator is left as it was found."""
     if not state.numel():
         return run()
-    with torch.random.fork_rng(devices=[]):
-        torch.set_rng_state(state.clone())
+    with replaying(state):
         return run()
 
 
