@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import ast
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from npuport.sim import SimOptions
 
 # program: devices, processes
 PROGRAMS = {
@@ -17,6 +20,7 @@ PROGRAMS = {
     "training.py": (1, 1),
     "mixed_precision.py": (1, 1),
     "data_and_files.py": (2, 1),
+    "tools.py": (1, 1),
     "distributed.py": (2, 2),
 }
 
@@ -32,3 +36,49 @@ def test_program(outcomes: Callable[..., dict[str, str | None]], program: str, c
     devices, processes = PROGRAMS[program]
     error = outcomes(program, devices, processes)[check]
     assert error is None, error
+
+
+def test_expandable_segments(simulated: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+    code = """
+import torch
+before = torch.npu.mem_get_info()[0]
+held = [torch.full((1 << 20,), float(i), device="npu") for i in range(12)]
+assert [t[-1].item() for t in held] == list(range(12))
+assert before - torch.npu.mem_get_info()[0] >= 48 << 20
+del held
+torch.npu.empty_cache()
+assert torch.npu.mem_get_info()[0] == before
+print("done")
+"""
+    done = simulated(["-c", code], PYTORCH_NPU_ALLOC_CONF="expandable_segments:True")
+    assert done.stdout == "done\n", done.stderr[-2000:]
+
+
+def test_memory_of_a_small_chip(simulated: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+    code = "import torch; torch.empty(3 << 30, dtype=torch.uint8, device='npu')"
+    done = simulated(["-c", code], SimOptions(chip="Ascend910B4", memory_gib=2))
+    assert done.returncode == 1 and "2.00 GiB total capacity" in done.stderr
+
+
+def test_activate_in_process(simulated: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+    code = (
+        "import npuport.sim as sim\nassert not sim.is_active()\nsim.activate(sim.SimOptions(chip='Ascend910A'))\n"
+        "import torch\nprint(sim.is_active(), torch.npu.get_device_name(0), torch.npu.is_bf16_supported())\n"
+        "sim.activate()\n"
+    )
+    plain = dict.fromkeys(("NPUPORT_SIM", "LD_LIBRARY_PATH", "NPUPORT_SIM_CHIP"), "")
+    done = simulated(["-c", code], TORCH_DEVICE_BACKEND_AUTOLOAD="1", **plain)
+    assert done.stdout.startswith("True Ascend910A False\n"), done.stderr[-2000:]
+    assert "torch is already imported" in done.stderr
+
+
+def test_outside_a_simulated_run_nothing_happens(simulated: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+    code = "import sys, npuport.sim as sim; sim._autoload(); print('torch' in sys.modules, sim.is_active())"
+    assert simulated(["-c", code], NPUPORT_SIM="0").stdout == "False False\n"
+
+
+def test_missing_names_what_would_reach_cann(simulated: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+    code = (
+        "import torch, npuport.sim as sim; names = sim.missing(); print('aten::add.Tensor' in names, len(names) < 500)"
+    )
+    assert simulated(["-c", code]).stdout == "False True\n"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from npuport.sim import CHIPS, SimOptions, SimulationUnavailable, requirements
+from npuport.sim import SimOptions, SimulationUnavailable, requirements
 
 
 def pretend(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, **versions: str) -> None:
@@ -83,7 +83,9 @@ def test_options_are_checked() -> None:
         SimOptions(devices=0)
 
 
-def test_chips() -> None:
-    assert (CHIPS["Ascend910B3"].memory_gib, CHIPS["Ascend910B3"].cube_cores) == (64, 20)
-    assert CHIPS["Ascend910B4"].memory_gib == 32
-    assert all(name == chip.name for name, chip in CHIPS.items())
+def test_chips_have_their_memory() -> None:
+    assert (SimOptions().chip, SimOptions().memory_gib, SimOptions().cube_cores) == ("Ascend910B3", 64, 20)
+    assert SimOptions(chip="910B4").memory_gib == 32
+    assert SimOptions(chip="910B4", memory_gib=8).memory_gib == 8
+    with pytest.raises(ValueError, match="memory_gib"):
+        SimOptions(chip="Ascend910ProA")

@@ -12,28 +12,13 @@ import importlib.util
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 
-from npuport.sim.chips import CHIPS, DEFAULT_CHIP, Chip
+from npuport.sim.chips import GIB, SimOptions
 from npuport.sim.errors import SimulationUnavailable
 
-__all__ = ["CHIPS", "Chip", "SimOptions", "SimulationUnavailable", "activate", "environment", "is_active", "missing"]
+__all__ = ["SimOptions", "SimulationUnavailable", "activate", "environment", "is_active", "missing"]
 
 _ACTIVE = "NPUPORT_SIM"
-
-
-@dataclass(frozen=True, slots=True)
-class SimOptions:
-    """What is simulated: ``devices`` chips of one kind in one machine."""
-
-    chip: str = DEFAULT_CHIP
-    devices: int = 1
-
-    def __post_init__(self) -> None:
-        if self.chip not in CHIPS:
-            raise ValueError(f"unknown chip {self.chip!r}; known are {', '.join(CHIPS)}")
-        if not 1 <= self.devices <= 64:
-            raise ValueError(f"the number of devices must lie between 1 and 64, not {self.devices}")
 
 
 def environment(
@@ -51,7 +36,6 @@ def environment(
     from npuport.sim.requirements import check
 
     options = options or SimOptions()
-    chip = CHIPS[options.chip]
     installation = check()
     if not (cann.is_built(installation) and kernels.is_built(installation)):
         progress("compiling the simulated NPU (once, less than a minute)")
@@ -60,10 +44,10 @@ def environment(
     return {
         _ACTIVE: "1",
         "TORCH_DEVICE_BACKEND_AUTOLOAD": "1",  # torch loads the simulation at the end of its import
-        "NPUPORT_SIM_CHIP": chip.name,
+        "NPUPORT_SIM_CHIP": options.chip,
         "NPUPORT_SIM_DEVICES": str(options.devices),
-        "NPUPORT_SIM_MEMORY_BYTES": str(chip.memory_bytes),
-        "NPUPORT_SIM_CUBE_CORES": str(chip.cube_cores),
+        "NPUPORT_SIM_MEMORY_BYTES": str((options.memory_gib or 0) * GIB),
+        "NPUPORT_SIM_CUBE_CORES": str(options.cube_cores or 0),
         "NPUPORT_SIM_KERNELS": os.fspath(kernels.ensure(installation)),
         "ASCEND_HOME_PATH": libraries,  # torch_npu prints a warning when there is none
         "ASCEND_OPP_PATH": f"{libraries}/opp",

@@ -19,8 +19,13 @@ from npuport.sim.requirements import Installation
 
 _MAIN = "libascendcl.so"  # holds everything; the other libraries only name it
 _OPERATORS = "libopapi.so"
-_LOOKED_UP = ("libhcomm.so", _OPERATORS)  # opened by name while torch_npu runs
-_FLAGS = ["-std=gnu11", "-O2", "-fPIC", "-shared"]
+_LOOKED_UP = (
+    "libascend_hal.so",
+    "libhcomm.so",
+    "libmsprofiler.so",
+    "libmspti.so",
+    _OPERATORS,
+)  # opened by name while torch_npu runs
 
 
 def ensure(installation: Installation) -> Path:
@@ -60,22 +65,16 @@ def library_names(installation: Installation) -> list[str]:
 
 def _build(installation: Installation, target: Path) -> None:
     _lay_out_home(target)
-    main = target / _MAIN
-    sources = sorted((build.NATIVE / "cann").glob("*.c"))
-    link = [f"-Wl,-soname,{_MAIN}", "-lrt", "-lpthread"]
-    compiler = installation.c_compiler
-    build.compile_with([compiler, *_FLAGS, "-o", main, *sources, *link])
+    compiler, main = installation.c_compiler, target / _MAIN
+    objects = [_compiled(compiler, source, target, "-O2") for source in sorted((build.NATIVE / "cann").glob("*.c"))]
+    link: list[str | Path] = [compiler, "-shared", f"-Wl,-soname,{_MAIN}", "-o", main, *objects, "-lrt", "-lpthread"]
+    build.compile_with(link)
     absent = imported_functions(installation.torch_npu_directory) - _defined(main)
-    generated = target / "generated.c"
-    generated.write_text(_failing_functions(absent))
-    build.compile_with([compiler, *_FLAGS, "-I", build.NATIVE / "cann", "-o", main, *sources, generated, *link])
-    operators = target / "operators.c"
-    operators.write_text(_failing_operators(operator_names(installation.torch_npu_directory) - _defined(main)))
-    empty = target / "empty.c"
-    empty.write_text("typedef int nothing_here;\n")
+    build.compile_with([*link, _generated(compiler, target, "absent", _failing_functions(absent))])
+    missing = operator_names(installation.torch_npu_directory) - _defined(main)
+    operators = _generated(compiler, target, "operators", _failing_operators(missing))
     for name in library_names(installation)[1:]:
-        code = operators if name == _OPERATORS else empty
-        rest: list[str | Path] = [
+        options: list[str | Path] = [
             f"-Wl,-soname,{name}",
             "-Wl,--no-as-needed",
             "-Wl,-rpath,$ORIGIN",
@@ -83,7 +82,21 @@ def _build(installation: Installation, target: Path) -> None:
             target,
             "-l:" + _MAIN,
         ]
-        build.compile_with([compiler, *_FLAGS, "-I", build.NATIVE / "cann", "-o", target / name, code, *rest])
+        code = [operators] if name == _OPERATORS else []
+        build.compile_with([compiler, "-shared", "-o", target / name, *code, *options])
+
+
+def _compiled(compiler: str, source: Path, target: Path, optimisation: str) -> Path:
+    result = target / f"{source.stem}.o"
+    include = build.NATIVE / "cann"
+    build.compile_with([compiler, "-std=gnu11", optimisation, "-fPIC", "-I", include, "-c", source, "-o", result])
+    return result
+
+
+def _generated(compiler: str, target: Path, name: str, text: str) -> Path:
+    source = target / f"{name}.c"
+    source.write_text(text)
+    return _compiled(compiler, source, target, "-O0")
 
 
 def imported_functions(torch_npu: Path) -> set[str]:

@@ -1,39 +1,44 @@
-"""The chips that can be simulated: the name CANN gives them and what they hold."""
+"""Which chip is simulated; what is known about chips is in ``npuport.facts.chips``."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+DEFAULT_CHIP = "Ascend910B3"
 GIB = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
-class Chip:
-    """One chip. ``memory_bytes`` is the memory on the board; a driver leaves about 3 GiB less to programs."""
+class SimOptions:
+    """A machine with ``devices`` chips of one kind.
 
-    name: str  # what aclrtGetSocName answers and torch_npu expects, for example "Ascend910B3"
-    memory_bytes: int
-    cube_cores: int  # aicore count
+    ``memory_gib``: memory of each chip in GiB, in place of what is known about it; a chip of unknown memory needs it.
+    """
+
+    chip: str = DEFAULT_CHIP
+    devices: int = 1
+    memory_gib: int | None = None
+
+    def __post_init__(self) -> None:
+        from npuport.facts.chips import all_chips, chip
+
+        known = chip(self.chip)
+        if known is None:
+            raise ValueError(f"unknown chip {self.chip!r}; known are {', '.join(each.name for each in all_chips())}")
+        object.__setattr__(self, "chip", known.name)
+        if not 1 <= self.devices <= 64:
+            raise ValueError(f"the number of devices must lie between 1 and 64, not {self.devices}")
+        memory = self.memory_gib or known.memory_gib
+        if memory is None or memory <= 0:
+            raise ValueError(
+                f"how much memory {known.name} has is not known here; say it with memory_gib, for example 64"
+            )
+        object.__setattr__(self, "memory_gib", memory)
 
     @property
-    def memory_gib(self) -> int:
-        """Memory in GiB (2^30 bytes)."""
-        return self.memory_bytes // GIB
+    def cube_cores(self) -> int | None:
+        """AI cores of the chip, None where unknown."""
+        from npuport.facts.chips import chip
 
-
-# Memory and AI cores: the device tables of the Kubernetes plug-ins that share these chips out (Project-HAMi/HAMi and
-# volcano-sh/volcano, `vnpus` configuration: memoryCapacity in MiB, aiCore). Names: torch_npu,
-# csrc/core/npu/NpuVariables.cpp.
-CHIPS = {
-    chip.name: chip
-    for chip in (
-        Chip("Ascend910A", 32 * GIB, 30),
-        Chip("Ascend910B2", 64 * GIB, 24),
-        Chip("Ascend910B3", 64 * GIB, 20),
-        Chip("Ascend910B4", 32 * GIB, 20),
-        Chip("Ascend910B4-1", 64 * GIB, 20),
-        Chip("Ascend310P3", 24 * GIB, 8),
-    )
-}
-
-DEFAULT_CHIP = "Ascend910B3"
+        known = chip(self.chip)
+        return known.ai_cores if known else None

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from npuport.sim import CHIPS, SimOptions, SimulationUnavailable, environment
+from npuport.sim import SimOptions, SimulationUnavailable, environment
 from npuport.sim.requirements import check
 
 _FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -28,10 +28,9 @@ def run(command: Sequence[str], options: SimOptions) -> int:
     """
     arguments = _with_interpreter(command)
     installation = check()
-    chip = CHIPS[options.chip]
     count = "" if options.devices == 1 else f"{options.devices} x "
     _say(
-        f"simulated {count}{chip.name} ({chip.memory_gib} GiB), results computed by CPU kernels "
+        f"simulated {count}{options.chip} ({options.memory_gib} GiB), results computed by CPU kernels "
         f"through torch_npu {installation.torch_npu}; times are not NPU times"
     )
     variables = {**os.environ, **environment(options, _say)}

@@ -209,3 +209,10 @@ aclError aclsysGetVersionStr(char* package, char* version) {
     strcpy(version, CANN_VERSION);
     return ACL_SUCCESS;
 }
+
+/* Computing is on the host: the simulated device itself is never busy. */
+aclError aclrtGetDeviceUtilizationRate(int32_t device, int32_t* rates) {
+    aclError error = check_device(device);
+    if (!error) memset(rates, 0, 4 * sizeof *rates); /* cube, vector, AI CPU, memory, in per cent */
+    return error;
+}

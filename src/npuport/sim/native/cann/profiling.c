@@ -36,3 +36,7 @@ aclError aclprofGetStepTimestamp(void* step, int tag, void* stream) { return (vo
 aclError aclmdlInitDump(void) { return npuport_not_simulated("aclmdlInitDump (dumping on the device)"); }
 aclError aclmdlSetDump(const char* path) { return (void)path, npuport_not_simulated("aclmdlSetDump (dumping on the device)"); }
 aclError aclmdlFinalizeDump(void) { return ACL_SUCCESS; }
+
+/* The driver (libascend_hal): a version below every one that promises something, and no clock of a device. */
+int halGetAPIVersion(int* version) { return *version = 0, 0; }
+int halGetDeviceInfo(uint32_t device, int module, int information, int64_t* value) { return (void)device, (void)module, (void)information, *value = 0, 1; }
