@@ -44,9 +44,9 @@ def start(argv: Sequence[str], cwd: Path, env: Mapping[str, str], **options: Any
     program = shutil.which(argv[0], path=path)
     if program is None:
         raise SystemExit(f"demo: {argv[0]} is not installed next to {sys.executable}; run `make demo`")
-    return subprocess.Popen(
-        [program, *argv[1:]], cwd=cwd, env={**os.environ, "PATH": path, **env}, text=True, **options
-    )
+    # One thread is the fastest for a model this small wherever other programs want the cores, too.
+    everything = {"OMP_NUM_THREADS": "1", **os.environ, "PATH": path, **env}
+    return subprocess.Popen([program, *argv[1:]], cwd=cwd, env=everything, text=True, **options)
 
 
 def finish(argv: Sequence[str], code: int, accept: tuple[int, ...] = (0,)) -> None:
