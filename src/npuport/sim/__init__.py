@@ -93,8 +93,7 @@ def missing() -> list[str]:
 
 
 def _autoload() -> None:
-    """Called by torch at the end of ``import torch`` (entry point ``torch.backends``); does nothing outside a
-    simulated run."""
+    """Called by torch at the end of its import (entry point ``torch.backends``); only acts in a simulated run."""
     if is_active():
         _install()
 

@@ -51,8 +51,7 @@ def _lay_out_home(target: Path) -> None:
 
 
 def library_names(installation: Installation) -> list[str]:
-    """Libraries that torch_npu's own libraries need and nobody supplies, main library first, for example
-    ``libhccl.so``."""
+    """Libraries such as ``libhccl.so`` that torch_npu's own libraries need and nobody supplies, main library first."""
     supplied = {
         path.name
         for directory in (installation.torch_directory, installation.torch_npu_directory)
@@ -100,8 +99,7 @@ def _generated(compiler: str, target: Path, name: str, text: str) -> Path:
 
 
 def imported_functions(torch_npu: Path) -> set[str]:
-    """Plain C functions that torch_npu's libraries import and neither they nor torch, Python or the C library
-    define."""
+    """Plain C functions of CANN that torch_npu's libraries import and none of them defines."""
     wanted: set[str] = set()
     defined: set[str] = set()
     for library in _loaded_libraries(torch_npu):

@@ -1,5 +1,7 @@
-"""Memory formats of the device (NZ, 5HD and others): the simulated device keeps every tensor in ND, so casting a
-format changes nothing."""
+"""Memory formats of the device (NZ, 5HD and others).
+
+The simulated device keeps every tensor in ND, so casting a format changes nothing.
+"""
 
 from __future__ import annotations
 

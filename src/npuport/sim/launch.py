@@ -1,5 +1,7 @@
-"""Run a command on the simulated NPU: one line says what it is, the child gets the environment, signals and exit codes
-pass through."""
+"""Run a command on the simulated NPU.
+
+One line says what it is; the child gets the environment; signals and exit codes pass through.
+"""
 
 from __future__ import annotations
 
@@ -56,8 +58,7 @@ def _with_interpreter(command: Sequence[str]) -> list[str]:
 
 
 def _check_interpreter(program: str, variables: dict[str, str]) -> None:
-    """Another Python than ours must have npuport and torch_npu too: torch loads the simulation from its own
-    environment."""
+    """Another Python than ours must have npuport and torch_npu too: its torch loads the simulation from there."""
     path = shutil.which(program)
     if path is None or not Path(path).name.startswith("python") or _same_program(path, sys.executable):
         return

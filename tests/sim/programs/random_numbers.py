@@ -48,9 +48,11 @@ def check_seeding_only_the_device() -> None:
         seed_device(9)
         first = torch.randn(20, device=NPU)
         dropped = torch.bernoulli(torch.full((50,), 0.5, device=NPU))
+        thinned = functional.dropout(torch.ones(50, device=NPU))
         seed_device(9)
         assert torch.equal(first, torch.randn(20, device=NPU))
         assert torch.equal(dropped, torch.bernoulli(torch.full((50,), 0.5, device=NPU)))
+        assert torch.equal(thinned, functional.dropout(torch.ones(50, device=NPU)))
         assert torch.equal(first.cpu(), torch.randn(20, generator=torch.Generator().manual_seed(9)))
         assert torch.equal(torch.randn(3), host)  # the host's sequence goes on undisturbed
 
