@@ -272,7 +272,7 @@ def case_the_gradient_operator_finds_the_dropout_mask_by_its_seed():
 
 
 def case_a_mask_of_the_caller_is_used_forward_and_backward():
-    q, k, v = (t.npu() for t in operands(key_heads=HEADS))
+    q, k, _ = (t.npu() for t in operands(key_heads=HEADS))
     mask = npu._npu_dropout_gen_mask(q, [BATCH, HEADS, QUERIES, KEYS], 0.4, 11, 3)
     eye = torch.eye(KEYS).expand(BATCH, HEADS, KEYS, KEYS).npu().requires_grad_()
     dropped = npu.npu_fusion_attention(q, k, eye, HEADS, "BNSD", keep_prob=0.6, dropout_mask=mask, seed=11, offset=3)[0]

@@ -22,6 +22,7 @@ from npuport.sim.ops import (  # imported for the kernels they offer
     batch_norm,  # noqa: F401
     convolution,  # noqa: F401
     dropout,  # noqa: F401
+    experts,  # noqa: F401
     float_status,  # noqa: F401
     indexing,  # noqa: F401
     layout,  # noqa: F401
@@ -47,6 +48,7 @@ _KEEP = frozenset(
         "npu::get_npu_format",
         "npu::get_storage_size",
         "npu::npu_change_data_ptr",
+        "npu::npu_moe_token_unpermute",
         "npu::print_npugraph_tensor",
         "npu::save_npugraph_tensor",
         "npu::save_npugraph_tensor.tensor_list",

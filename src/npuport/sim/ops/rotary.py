@@ -22,7 +22,7 @@ def rotate(x: Tensor, mode: str) -> Tensor:
         return torch.cat((-second, first), dim=-1)
     if mode == "interleave":
         return torch.stack((-x[..., 1::2], x[..., ::2]), dim=-1).flatten(-2)
-    raise RuntimeError(f"npu_rotary_mul: rotary_mode must be 'half' or 'interleave', got {mode!r}")
+    raise RuntimeError(f"The rotary_mode of npu_rotary_mul should be half or interleave, but got {mode}")
 
 
 def rotate_back(x: Tensor, mode: str) -> Tensor:
