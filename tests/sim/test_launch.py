@@ -108,3 +108,18 @@ def test_another_python_without_torch_npu_is_refused(tmp_path: Path) -> None:
     other.chmod(0o755)
     with pytest.raises(SimulationUnavailable, match="does not have torch_npu"):
         launch.run([str(other), "train.py"], SimOptions())
+
+
+def test_a_script_of_another_python_is_refused(tmp_path: Path) -> None:
+    other = tmp_path / "python3"
+    other.write_text("#!/bin/sh\necho torch,torch_npu >&2\nexit 1\n")
+    other.chmod(0o755)
+    script = tmp_path / "torchrun"
+    script.write_text(f"#!{other}\n")
+    script.chmod(0o755)
+    with pytest.raises(SimulationUnavailable, match="does not have torch, torch_npu"):
+        launch.run([str(script), "train.py"], SimOptions())
+
+
+def test_a_program_that_is_no_python_runs() -> None:
+    assert run("sh", "-c", "exit 4").returncode == 4

@@ -59,8 +59,8 @@ def _with_interpreter(command: Sequence[str]) -> list[str]:
 
 def _check_interpreter(program: str, variables: dict[str, str]) -> None:
     """Another Python than ours must have npuport and torch_npu too: its torch loads the simulation from there."""
-    path = shutil.which(program)
-    if path is None or not Path(path).name.startswith("python") or _same_program(path, sys.executable):
+    path = _interpreter_of(program)
+    if path is None or _same_program(path, sys.executable):
         return
     probe = (
         "import importlib.util as u, sys\n"
@@ -73,6 +73,18 @@ def _check_interpreter(program: str, variables: dict[str, str]) -> None:
             f"{path} does not have {lacking}; npuport itself runs in {sys.executable}.",
             f"{path} -m pip install 'npuport[sim]'   or start the script with {sys.executable}",
         )
+
+
+def _interpreter_of(program: str) -> str | None:
+    """The Python that runs ``program``: itself, or the one in the first line of a script such as torchrun."""
+    path = shutil.which(program)
+    if path is None or Path(path).name.startswith("python"):
+        return path
+    with Path(path).open("rb") as file:
+        first = file.readline(500)
+    words = first[2:].decode(errors="replace").split() if first.startswith(b"#!") else []
+    python = next((word for word in words if Path(word).name.startswith("python")), None)
+    return shutil.which(python) if python else None
 
 
 def _same_program(one: str, other: str) -> bool:
