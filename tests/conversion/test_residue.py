@@ -92,3 +92,11 @@ def test_the_scan_is_independent_of_the_rules() -> None:
     tree = ast.parse(Path(residue.__file__).read_text(encoding="utf-8"))
     modules = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
     assert not any(module and module.startswith("npuport.rules") for module in modules)
+
+
+def test_long_lines_take_time_in_proportion() -> None:
+    # A notebook keeps an image on one line; a scan that starts over at each character would never end.
+    line = "cuda" + "A" * 3_000_000 + "cuda"
+    (word,) = occurrences(text(line))
+    assert (word.column, len(word.word)) == (1, len(line))
+    assert len(list(occurrences(text("x cuda " * 100_000)))) == 100_000

@@ -151,19 +151,14 @@ def _write_copy(tree: Tree, conversion: Conversion, settings: Settings, output: 
 
 
 def _likely_script(tree: Tree) -> str:
-    """The script that trains, as far as names tell; "" when there is none."""
-    scripts = [file.path for file in tree.files if file.path.endswith(".py") and re.search(r"__name__\s*==", file.text)]
-    scripts += [file.path for file in tree.files if file.path in ("train.py", "main.py")]
-    words = ("train", "main", "run")
-    ranked = [
-        (
-            path.count("/"),
-            next((rank for rank, word in enumerate(words) if word in path.rsplit("/")[-1]), len(words)),
-            path,
-        )
-        for path in scripts
+    """The script at the top of the tree that trains, as far as names tell; "" when there is none."""
+    top = [file for file in tree.files if "/" not in file.path and file.path.endswith(".py")]
+    scripts = [
+        file.path for file in top if file.path in ("train.py", "main.py") or re.search(r"__name__\s*==", file.text)
     ]
-    return min(ranked, default=(0, 0, ""))[2]
+    words = ("train", "main", "run")
+    ranked = [(next((rank for rank, word in enumerate(words) if word in path), len(words)), path) for path in scripts]
+    return min(ranked, default=(0, ""))[1]
 
 
 def _write_in_place(tree: Tree, conversion: Conversion, settings: Settings) -> None:

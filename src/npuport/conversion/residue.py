@@ -23,7 +23,6 @@ _WORD = re.compile(
     re.IGNORECASE,
 )
 _NAME = re.compile(r"[\w.-]*")
-_NAME_BEFORE = re.compile(r"[\w.-]*\Z")
 _ABOUT_THE_WHOLE_FILE = frozenset({"unparsable-python"})  # says that the file is left as it is, with all it holds
 _SUPPRESSED = re.compile(r"npuport:\s*ignore", re.IGNORECASE)
 
@@ -57,12 +56,17 @@ def occurrences(source: SourceFile, by_cell: bool = True) -> Iterator[Occurrence
                 continue
             index = index or LineIndex(text)
             line, column = index.position(match.start())
-            line_start = match.start() - column + 1
-            before = _NAME_BEFORE.search(text, line_start, match.start())
-            after = _NAME.match(text, match.end())
-            start = before.start() if before else match.start()
-            end = after.end() if after else match.end()
-            yield Occurrence(source.path, line, start - line_start + 1, text[start:end], cell)
+            start, end = _name_around(text, match)
+            yield Occurrence(source.path, line, column - (match.start() - start), text[start:end], cell)
+
+
+def _name_around(text: str, match: re.Match[str]) -> tuple[int, int]:
+    """The dotted name that a word is part of."""
+    start = match.start()
+    while start > 0 and (text[start - 1].isalnum() or text[start - 1] in "_.-"):
+        start -= 1
+    after = _NAME.match(text, match.end())
+    return start, after.end() if after else match.end()
 
 
 def unexplained(source: SourceFile, findings: Iterable[Finding]) -> list[Occurrence]:
