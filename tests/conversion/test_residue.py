@@ -36,6 +36,7 @@ def at(line: int, end: int | None = None, cell: int | None = None, name: str = "
         ("torch.backends.cudnn.benchmark", ["torch.backends.cudnn.benchmark"]),
         ("nsys profile", ["nsys"]),
         ("cublasLt cuFFT CuSparse", ["cublasLt", "cuFFT", "CuSparse"]),
+        ("İİİ x.cuda İ", ["x.cuda"]),
         ("barracuda insight unsysted", []),
         ("npu hccl ascend", []),
         ("", []),
