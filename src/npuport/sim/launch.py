@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -37,7 +38,8 @@ def run(command: Sequence[str], options: SimOptions) -> int:
     )
     variables = {**os.environ, **environment(options, _say)}
     _check_interpreter(arguments[0], variables)
-    return _run_child(arguments, variables)
+    with tempfile.TemporaryDirectory(prefix="npuport-run-", ignore_cleanup_errors=True) as directory:
+        return _run_child(arguments, {**variables, "NPUPORT_SIM_RUN": directory})  # where ranks meet
 
 
 def _say(message: str) -> None:

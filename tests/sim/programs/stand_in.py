@@ -6,6 +6,7 @@ import ctypes
 import os
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 import checks
@@ -148,14 +149,17 @@ def check_a_rank_that_died_is_named() -> None:
     begin = time.monotonic()
     assert HCCL.HcclBarrier(comm, None) == 21
     assert "rank 1 has ended" in message() and time.monotonic() - begin < 5
+    assert Path(info.value.decode()).exists()
     HCCL.HcclCommDestroy(comm)
+    assert not Path(info.value.decode()).exists()
 
 
 def check_waiting_for_a_rank_that_never_comes_ends() -> None:
     os.environ["HCCL_CONNECT_TIMEOUT"] = "1"
     comm = ctypes.c_void_p()
-    assert HCCL.HcclCommInitRootInfo(2, root_info(), 0, ctypes.byref(comm)) == 9
-    assert "within 1 s" in message()
+    info = root_info()
+    assert HCCL.HcclCommInitRootInfo(2, info, 0, ctypes.byref(comm)) == 9
+    assert "within 1 s" in message() and not Path(info.value.decode()).exists()
 
 
 if __name__ == "__main__":

@@ -2,16 +2,50 @@
 #include "hccl.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 enum { ROOT_INFO_BYTES = 4108, CONFIG_NAME_OFFSET = 32 };
 
 HcclResult HcclGetRootInfo(char* info) {
-    const char* temporary = getenv("TMPDIR");
+    const char* place = getenv("NPUPORT_SIM_RUN"); /* the launcher's directory for this run */
+    if (!place || !*place) place = getenv("TMPDIR");
+    if (!place || !*place) place = "/tmp";
     memset(info, 0, ROOT_INFO_BYTES);
-    snprintf(info, PATH_BYTES, "%s/npuport-hccl-XXXXXX", temporary && *temporary ? temporary : "/tmp");
-    return mkdtemp(info) ? HCCL_SUCCESS : npuport_fail(HCCL_E_SYSCALL, "cannot create a directory in %s: %s", temporary ? temporary : "/tmp", strerror(errno));
+    snprintf(info, PATH_BYTES, "%s/npuport-hccl-XXXXXX", place);
+    return mkdtemp(info) ? HCCL_SUCCESS : npuport_fail(HCCL_E_SYSCALL, "cannot create a directory in %s: %s", place, strerror(errno));
+}
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static Comm* live;
+
+static void add(Comm* comm) {
+    pthread_mutex_lock(&lock);
+    comm->next = live;
+    live = comm;
+    pthread_mutex_unlock(&lock);
+}
+
+static bool take_out(const Comm* comm) {
+    bool found = false;
+    pthread_mutex_lock(&lock);
+    for (Comm** at = &live; *at && !found; at = &(*at)->next)
+        if (*at == comm) {
+            *at = comm->next;
+            found = true;
+            break;
+        }
+    pthread_mutex_unlock(&lock);
+    return found;
+}
+
+/* Programs end without destroying their communicators; their files should not outlive them. */
+static __attribute__((destructor)) void leave_all(void) {
+    for (Comm *comm = live, *next; comm; comm = next) {
+        next = comm->next;
+        if (comm->owner == getpid()) npuport_detach(comm);
+    }
 }
 
 static HcclResult join(const char* directory, uint32_t ranks, uint32_t rank, const char* name, void** out) {
@@ -19,9 +53,14 @@ static HcclResult join(const char* directory, uint32_t ranks, uint32_t rank, con
     const char* own_name = strrchr(directory, '/');
     snprintf(comm->name, sizeof comm->name, "%s", name && *name ? name : own_name ? own_name + 1 : directory);
     HcclResult error = npuport_attach(comm, directory, ranks, rank);
-    if (error) free(comm);
-    else *out = comm;
-    return error;
+    if (error) {
+        free(comm);
+        return error;
+    }
+    comm->owner = getpid();
+    add(comm);
+    *out = comm;
+    return HCCL_SUCCESS;
 }
 
 HcclResult HcclCommInitRootInfo(uint32_t ranks, const char* info, uint32_t rank, void** out) { return join(info, ranks, rank, NULL, out); }
@@ -42,6 +81,7 @@ HcclResult HcclCreateSubCommConfig(void** parent, uint32_t ranks, const uint32_t
 }
 
 HcclResult HcclCommDestroy(void* comm) {
+    if (!take_out(comm)) return npuport_fail(HCCL_E_PARA, "the communicator is not known");
     npuport_detach(comm);
     free(comm);
     return HCCL_SUCCESS;

@@ -25,10 +25,12 @@ typedef struct {
     _Atomic uint32_t sent[MAX_RANKS][MAX_RANKS]; /* messages from rank to rank */
 } Segment;
 
-typedef struct {
+typedef struct Comm {
+    struct Comm* next; /* of those this process has not destroyed yet */
     Segment* segment;
     char* slots;
     uint32_t ranks, rank;
+    int32_t owner; /* the process that joined; a forked child leaves nothing on its behalf */
     uint32_t received[MAX_RANKS];
     char directory[PATH_BYTES];
     char name[NAME_BYTES];

@@ -4,6 +4,7 @@
  * send first and receive then do not block each other. */
 #include "hccl.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -26,12 +27,14 @@ static void sleep_on(_Atomic uint32_t* word, uint32_t value) {
 
 static void wake(_Atomic uint32_t* word) { syscall(SYS_futex, word, FUTEX_WAKE, MAX_RANKS, NULL, NULL, 0); }
 
-/* The first rank whose process is gone, or -1. */
+enum { NOT_YET = 0, LEFT = -1 }; /* instead of the number of a process */
+
+static bool is_gone(int32_t process) { return process == LEFT || (process != NOT_YET && kill(process, 0) && errno == ESRCH); }
+
+/* The first rank that will not answer any more, or -1. */
 static int lost_rank(const Comm* comm) {
-    for (uint32_t rank = 0; rank < comm->ranks; rank++) {
-        int32_t process = comm->segment->process[rank];
-        if (process && kill(process, 0) && errno == ESRCH) return (int)rank;
-    }
+    for (uint32_t rank = 0; rank < comm->ranks; rank++)
+        if (is_gone(comm->segment->process[rank])) return (int)rank;
     return -1;
 }
 
@@ -43,7 +46,8 @@ static HcclResult wait_for_change(const Comm* comm, _Atomic uint32_t* word, uint
         sleep_on(word, old);
         if (atomic_load(word) != old) break;
         int lost = lost_rank(comm);
-        if (lost >= 0) return npuport_fail(HCCL_E_REMOTE, "%s: the process of rank %d has ended", what, lost);
+        if (lost >= 0 && atomic_load(word) == old) /* a rank may have answered and left since */
+            return npuport_fail(HCCL_E_REMOTE, "%s: rank %d has ended or left the communicator", what, lost);
         if (npuport_now_ms() > end) return npuport_fail(HCCL_E_TIMEOUT, "%s: no answer within %.0f s", what, limit / 1e3);
     }
     return HCCL_SUCCESS;
@@ -72,7 +76,10 @@ HcclResult npuport_attach(Comm* comm, const char* directory, uint32_t ranks, uin
     wake(&comm->segment->attached);
     for (uint32_t there; (there = atomic_load(&comm->segment->attached)) < ranks;) {
         HcclResult error = wait_for_change(comm, &comm->segment->attached, there, limit_ms("HCCL_CONNECT_TIMEOUT", 120), "joining the ranks");
-        if (error) return error;
+        if (error) {
+            npuport_detach(comm);
+            return error;
+        }
     }
     return HCCL_SUCCESS;
 }
@@ -81,19 +88,24 @@ static void message_path(const Comm* comm, char* path, uint32_t from, uint32_t t
     snprintf(path, PATH_BYTES + 64, "%s/%u-%u-%u", comm->directory, from, to, number);
 }
 
+/* The last rank removes what lies in the directory: the segment, and messages that nobody fetched. */
+static void clear(const char* directory) {
+    DIR* entries = opendir(directory);
+    if (!entries) return;
+    for (struct dirent* entry; (entry = readdir(entries));)
+        if (entry->d_name[0] != '.') unlinkat(dirfd(entries), entry->d_name, 0);
+    closedir(entries);
+    rmdir(directory);
+}
+
 void npuport_detach(Comm* comm) {
-    if (atomic_fetch_sub(&comm->segment->attached, 1) == 1) {
-        char path[PATH_BYTES + 64];
-        for (uint32_t from = 0; from < comm->ranks; from++) /* what nobody fetched */
-            for (uint32_t number = comm->received[from]; number < comm->segment->sent[from][comm->rank]; number++) {
-                message_path(comm, path, from, comm->rank, number);
-                unlink(path);
-            }
-        snprintf(path, sizeof path, "%s/segment", comm->directory);
-        unlink(path);
-        rmdir(comm->directory);
-    }
-    munmap(comm->segment, (size_t)(comm->slots - (char*)comm->segment) + (size_t)SLOT_BYTES * comm->ranks);
+    Segment* segment = comm->segment;
+    segment->process[comm->rank] = LEFT;
+    bool last = true;
+    for (uint32_t rank = 0; rank < comm->ranks; rank++)
+        if (segment->process[rank] != NOT_YET && !is_gone(segment->process[rank])) last = false;
+    if (last) clear(comm->directory);
+    munmap(segment, (size_t)(comm->slots - (char*)segment) + (size_t)SLOT_BYTES * comm->ranks);
 }
 
 HcclResult npuport_barrier(Comm* comm) {
