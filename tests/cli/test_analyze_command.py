@@ -150,7 +150,7 @@ def test_a_defect_met_on_every_file_is_named_once(
     result = npuport("analyze", project)
     assert result.code == 2
     assert result.err.count("boom") == 1
-    assert "… and in the same way on 1 more files" in result.err
+    assert "… and in the same way on 1 file more" in result.err
 
 
 def test_chinese(npuport: Npuport, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,7 +22,7 @@ def test_a_copy(npuport: Npuport, project: Path, tmp_path: Path) -> None:
     result = npuport("convert", project, "-o", out)
     assert (result.code, result.err) == (0, "")
     first, second, third = result.out.splitlines()
-    assert first == f"1 edits in 1 files, 1 files unchanged, 0 findings left for you     {out}/npuport-changes.md"
+    assert first == f"1 edit in 1 file, 1 file unchanged, 0 findings left for you     {out}/npuport-changes.md"
     assert second.startswith("Checked: every converted file still parses; no CUDA reference is unexplained;")
     assert third == f"Next:   cd {out} && npuport run --sim -- python train.py"
     assert (out / "train.py").read_text() == CONVERTED
@@ -83,7 +83,7 @@ def test_a_diff_writes_nothing(npuport: Npuport, project: Path) -> None:
     assert result.code == 1
     assert result.out.startswith("--- a/train.py\n+++ b/train.py\n@@ -1,3 +1,3 @@\n")
     assert '\n-model = torch.nn.Linear(2, 2).to("cuda")\n+model = torch.nn.Linear(2, 2).to("npu")\n' in result.out
-    assert result.err == "1 edits in 1 files; nothing was written\n"
+    assert result.err == "1 edit in 1 file; nothing was written\n"
     assert names(project) == before
     assert npuport("convert", project / "data.py", "--diff").code == 0
 
@@ -168,7 +168,7 @@ def test_what_no_finding_explains_is_a_defect_and_ends_with_2(
     monkeypatch.setattr("npuport.conversion.rounds.check_file", forgetful)
     result = npuport("convert", project, "-o", tmp_path / "out")
     assert result.code == 2
-    assert "1 CUDA references are UNEXPLAINED" in result.out
+    assert "1 CUDA reference UNEXPLAINED" in result.out
     assert "train.py:3:35: cuda is left and no finding explains it. This is a defect of npuport." in result.err
 
 

@@ -23,7 +23,6 @@ MADE_ELSEWHERE = {"{message}.", "{problem}\n  {next_step}"}  # their words come 
 
 def sentences() -> set[str]:
     found = {group.value for group in Group} | {f"{level.value} fix" for level in Applicability} | {"no fix"}
-    found |= {"{number} Python file", "{number} Python files"}
     for package in SPEAKING:
         for path in (PACKAGE / package).glob("*.py"):
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -31,6 +30,9 @@ def sentences() -> set[str]:
                     first = node.args[0]
                     if isinstance(first, ast.Constant) and isinstance(first.value, str):
                         found.add(first.value)
+                if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "counted":
+                    noun = ast.literal_eval(node.args[1])
+                    found |= {f"{{number}} {noun}", f"{{number}} {noun}s"}
     return found - MADE_ELSEWHERE
 
 

@@ -134,9 +134,11 @@ def _print_full(findings: Sequence[Finding], tree: Tree) -> None:
     for line in full(findings, sources, screen.width):
         screen.print(line)
     safe = sum(finding.fix is not None and finding.fix.applicability.value == "safe" for finding in findings)
-    from npuport.report.language import translate
+    from npuport.report.language import counted, translate
 
-    screen.print(translate("{number} findings, {safe} with a safe fix", number=f"{len(findings):,}", safe=f"{safe:,}"))
+    screen.print(
+        translate("{findings}, {safe} with a safe fix", findings=counted(len(findings), "finding"), safe=f"{safe:,}")
+    )
     if any(finding.code == _IN_TEXT for finding in findings):
         screen.print(translate("--ignore {code} leaves out texts and comments that only speak of CUDA", code=_IN_TEXT))
 

@@ -189,23 +189,23 @@ def _say_written(tree: Tree, conversion: Conversion, written: Written, shown: Pa
 
 def _say_counts(tree: Tree, conversion: Conversion, record: str) -> None:
     """What was done, and what the checks found, in two lines."""
-    from npuport.report.language import translate
+    from npuport.report.language import counted, translate
 
     changed = len(conversion.changed)
     unchanged = len(tree.files) + len(tree.others) + len(tree.skipped) - changed
     line = translate(
-        "{edits} edits in {files} files, {unchanged} files unchanged, {left} findings left for you",
-        edits=f"{conversion.edit_count:,}",
-        files=f"{changed:,}",
-        unchanged=f"{unchanged:,}",
-        left=f"{len(conversion.left_to_do):,}",
+        "{edits} in {files}, {unchanged} unchanged, {left} left for you",
+        edits=counted(conversion.edit_count, "edit"),
+        files=counted(changed, "file"),
+        unchanged=counted(unchanged, "file"),
+        left=counted(len(conversion.left_to_do), "finding"),
     )
     print(f"{line}     {record}".rstrip())
     print(_verdict(conversion))
 
 
 def _verdict(conversion: Conversion) -> str:
-    from npuport.report.language import translate
+    from npuport.report.language import counted, translate
 
     if not conversion.failures and not conversion.unexplained:
         return translate(
@@ -213,10 +213,10 @@ def _verdict(conversion: Conversion) -> str:
             "a second run would change nothing."
         )
     return translate(
-        "Checked: every converted file still parses; {unexplained} CUDA references are UNEXPLAINED and "
-        "{failures} files met a defect of npuport, named below.",
-        unexplained=len(conversion.unexplained),
-        failures=len(conversion.failures),
+        "Checked: every converted file still parses; {unexplained} UNEXPLAINED, a defect of npuport met on {failures}; "
+        "both are named below.",
+        unexplained=counted(len(conversion.unexplained), "CUDA reference"),
+        failures=counted(len(conversion.failures), "file"),
     )
 
 
@@ -236,7 +236,7 @@ def _name_unexplained(conversion: Conversion) -> None:
 
 
 def _show(conversion: Conversion, mode: Mode) -> None:
-    from npuport.report.language import translate
+    from npuport.report.language import counted, translate
 
     if mode is Mode.DIFF:
         from npuport.conversion.record import diff
@@ -248,9 +248,9 @@ def _show(conversion: Conversion, mode: Mode) -> None:
     sys.stdout.flush()
     talk(
         translate(
-            "{edits} edits in {files} files; nothing was written",
-            edits=f"{conversion.edit_count:,}",
-            files=f"{len(conversion.changed):,}",
+            "{edits} in {files}; nothing was written",
+            edits=counted(conversion.edit_count, "edit"),
+            files=counted(len(conversion.changed), "file"),
         )
     )
 

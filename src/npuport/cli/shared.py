@@ -109,7 +109,7 @@ def name_skipped(skipped: Sequence[Skipped], failures: Sequence[Failure]) -> Non
 
 def _name_failures(failures: Sequence[Failure]) -> None:
     """Each kind of failure once, with the first file it was met on: one defect can fail on every file of a tree."""
-    from npuport.report.language import translate
+    from npuport.report.language import counted, translate
     from npuport.report.text import printable
 
     kinds: dict[tuple[str, str], list[Failure]] = {}
@@ -126,7 +126,7 @@ def _name_failures(failures: Sequence[Failure]) -> None:
             )
         )
         if len(members) > 1:
-            talk(translate("… and in the same way on {number} more files", number=len(members) - 1))
+            talk(translate("… and in the same way on {files} more", files=counted(len(members) - 1, "file")))
         if os.environ.get("NPUPORT_DEBUG") and failure.detail:
             talk(failure.detail)
 

@@ -13,6 +13,14 @@ SENTENCES = {
     # the summary
     "{number} Python file": "{number} 个 Python 文件",
     "{number} Python files": "{number} 个 Python 文件",
+    "{number} edit": "{number} 处修改",
+    "{number} edits": "{number} 处修改",
+    "{number} file": "{number} 个文件",
+    "{number} files": "{number} 个文件",
+    "{number} finding": "{number} 条结果",
+    "{number} findings": "{number} 条结果",
+    "{number} CUDA reference": "{number} 处 CUDA 相关内容",
+    "{number} CUDA references": "{number} 处 CUDA 相关内容",
     "{number} other": "其他 {number} 个",
     "all with a safe fix": "均可安全自动修改",
     "{number} with a safe fix": "其中 {number} 处可安全自动修改",
@@ -33,20 +41,19 @@ SENTENCES = {
     "--ignore {code} leaves out texts and comments that only speak of CUDA": (
         "--ignore {code} 可略去仅在文字和注释中提到 CUDA 的条目"
     ),
-    "{number} findings, {safe} with a safe fix": "共 {number} 条，其中 {safe} 条可安全自动修改",
+    "{findings}, {safe} with a safe fix": "共 {findings}，其中 {safe} 条可安全自动修改",
     # converting
-    "{edits} edits in {files} files, {unchanged} files unchanged, {left} findings left for you": (
-        "{files} 个文件共修改 {edits} 处，{unchanged} 个文件未改动，还有 {left} 条需要您处理"
+    "{edits} in {files}, {unchanged} unchanged, {left} left for you": (
+        "{files}中共 {edits}，{unchanged}未改动，还有 {left}需要您处理"
     ),
-    "{edits} edits in {files} files; nothing was written": "{files} 个文件共有 {edits} 处修改；未写入任何文件",
+    "{edits} in {files}; nothing was written": "{files}中共有 {edits}；未写入任何文件",
     "Checked: every converted file still parses; no CUDA reference is unexplained; "
     "a second run would change nothing.": (
         "已检查：转换后的文件都能解析；CUDA 相关内容均有说明；再次转换不会有任何改动。"
     ),
-    "Checked: every converted file still parses; {unexplained} CUDA references are UNEXPLAINED and {failures} files "
-    "met a defect of npuport, named below.": (
-        "已检查：转换后的文件都能解析；但有 {unexplained} 处 CUDA 相关内容没有说明，"
-        "{failures} 个文件遇到 npuport 的缺陷，详见下文。"
+    "Checked: every converted file still parses; {unexplained} UNEXPLAINED, a defect of npuport met on {failures}; "
+    "both are named below.": (
+        "已检查：转换后的文件都能解析；但有 {unexplained}没有说明，{failures}遇到 npuport 的缺陷，详见下文。"
     ),
     "{where}: {word} is left and no finding explains it. This is a defect of npuport.": (
         "{where}：{word} 仍然保留且没有说明。这是 npuport 的缺陷。"
@@ -59,7 +66,7 @@ SENTENCES = {
     "{path}: {rule} failed ({message}). This is a defect of npuport; please report it.": (
         "{path}：{rule} 执行失败（{message}）。这是 npuport 的缺陷，请反馈。"
     ),
-    "… and in the same way on {number} more files": "……另有 {number} 个文件出现同样的失败",
+    "… and in the same way on {files} more": "……另有 {files}出现同样的失败",
     # errors
     "interrupted": "已中断",
     "This is a defect of npuport. Run again with NPUPORT_DEBUG=1 and report it with the traceback.": (

@@ -23,6 +23,11 @@ def translate(template: str, **values: object) -> str:
     return _catalogue(language()).get(template, template).format(**values)
 
 
+def counted(number: int, noun: str) -> str:
+    """``1 file``, ``2 files``, in the user's language."""
+    return translate(f"{{number}} {noun}{'' if number == 1 else 's'}", number=f"{number:,}")
+
+
 def translate_error(error: UserError) -> str:
     """The message of an error in the user's language."""
     return translate(error.template, **error.values)

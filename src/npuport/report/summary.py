@@ -11,7 +11,7 @@ from rich.text import Text
 
 from npuport.findings import Applicability, Finding
 from npuport.report.groups import Group, fix_level, group_of
-from npuport.report.language import language, translate
+from npuport.report.language import counted, language, translate
 from npuport.report.text import printable
 
 _COLOUR = {
@@ -77,8 +77,7 @@ def _head(facts: SummaryFacts, width: int) -> Text:
 def _count(kind: str, number: int) -> str:
     name = _KIND_NAMES.get(kind, kind)
     if kind == "python":
-        key = "{number} Python file" if number == 1 else "{number} Python files"
-        return translate(key, number=f"{number:,}")
+        return counted(number, "Python file")
     return f"{number:,} {name}{'s' if kind == 'notebook' and number != 1 and language() == 'en' else ''}"
 
 
