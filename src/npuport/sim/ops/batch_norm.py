@@ -69,7 +69,9 @@ def batch_norm_gather_stats_with_counts(
     variance = invstd.float().pow(-2) - eps
     mean_all = (mean.float() * weights).sum(dim=0) / total
     square_sum = ((variance + (mean.float() - mean_all).square()) * weights).sum(dim=0)
-    return _finish(mean_all, square_sum, total, running_mean, running_var, momentum, eps)
+    results = _finish(mean_all, square_sum, total, running_mean, running_var, momentum, eps)
+    half = input.dtype == mean.dtype == torch.float16
+    return (results[0].half(), results[1].half()) if half else results
 
 
 def _finish(
@@ -92,6 +94,8 @@ def _finish(
 @kernel("npu::batch_norm_reduce")
 def batch_norm_reduce(input: Tensor, eps: float) -> tuple[Tensor, Tensor]:
     """(sum, sum of squares) per channel, float32; `eps` has no effect."""
+    if input.dim() < 2:
+        raise RuntimeError("The dim input tensor [self] must more than 1.")
     wide, dims = input.float(), _other_dims(input)
     return wide.sum(dim=dims), wide.square().sum(dim=dims)
 
@@ -113,7 +117,8 @@ def batch_norm_gather_stats_update(
     total = counts.float().sum()
     mean_all = mean.float().sum(dim=0) / total
     squares = invstd.float().sum(dim=0) - total * mean_all.square()
-    return _finish(mean_all, squares, total, running_mean, running_var, momentum, eps)
+    mean_all, invstd_all = _finish(mean_all, squares, total, running_mean, running_var, momentum, eps)
+    return mean_all.to(mean.dtype), invstd_all.to(mean.dtype)
 
 
 @kernel("aten::batch_norm_backward_reduce")

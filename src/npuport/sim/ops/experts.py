@@ -147,8 +147,8 @@ _BY_PAIRS, _BY_ROWS, _BY_COLUMNS = -1, 0, 2
 def npu_grouped_matmul(x: Sequence[Tensor], weight: Sequence[Tensor], **named: Any) -> list[Tensor]:
     """x_i·w_i + b_i for each group, as a list (split_item 0, 1) or as one tensor (2, 3).
 
-    group_type -1 pairs the lists; 0 cuts the rows, 2 the columns of a single x, at `group_list`: the ends of the groups,
-    or with group_list_type 1 their sizes.
+    group_type -1 pairs the lists; 0 cuts the rows, 2 the columns of a single x, at `group_list`: the ends of the
+    groups, or with group_list_type 1 their sizes.
     """
     operator = "npu::npu_grouped_matmul"
     extra = sorted(n for n, v in named.items() if n not in _PLAIN and v is not None and v != 0)
@@ -159,7 +159,7 @@ def npu_grouped_matmul(x: Sequence[Tensor], weight: Sequence[Tensor], **named: A
     weights = list(weight[0].unbind(0)) if len(weight) == 1 and weight[0].dim() == 3 else list(weight)
     inputs = list(x)
     if group_type not in (_BY_PAIRS, _BY_ROWS, _BY_COLUMNS):
-        raise RuntimeError(f"npu_grouped_matmul: group_type must be -1, 0 or 2, got {group_type}")
+        raise RuntimeError(f"The group type must be -1, 0 or 2, but got {group_type}")
     if len(inputs) == 1 and group_type != _BY_PAIRS:
         dim = 0 if group_type == _BY_ROWS else 1
         sizes = _group_sizes(named)

@@ -35,7 +35,7 @@ def npu_apply_adam_out(
     var, m, v = out
     m.mul_(beta1).add_(grad, alpha=1 - beta1)
     v.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
-    step = lr * (1 - beta2_power) ** 0.5 / (1 - beta1_power)
+    step = lr * _divided((1 - beta2_power) ** 0.5, 1 - beta1_power)
     moved = m * beta1 + grad * (1 - beta1) if use_nesterov else m
     var.addcdiv_(moved, v.sqrt().add_(epsilon), value=-step)
     return var, m, v
@@ -69,8 +69,13 @@ def npu_apply_adam_w_out(
     v.mul_(beta2).addcmul_(ascent, ascent, value=1 - beta2)
     second = torch.maximum(max_grad_norm, v) if amsgrad and max_grad_norm is not None else v
     denominator = (second / (1 - beta2_power * beta2)).sqrt_().add_(epsilon)
-    var.mul_(1 - lr * weight_decay).addcdiv_(m, denominator, value=-lr / (1 - beta1_power * beta1))
+    var.mul_(1 - lr * weight_decay).addcdiv_(m, denominator, value=-_divided(lr, 1 - beta1_power * beta1))
     return var, m, v
+
+
+def _divided(numerator: float, denominator: float) -> float:
+    """IEEE division: the device gives inf or nan where Python raises."""
+    return float(torch.tensor(numerator, dtype=torch.float64) / denominator)
 
 
 @kernel("npu::npu_apply_adam", "npu::npu_apply_adam_w", lend=False)
