@@ -77,8 +77,9 @@ def test_outside_a_simulated_run_nothing_happens(simulated: Callable[..., subpro
     assert simulated(["-c", code], NPUPORT_SIM="0").stdout == "False False\n"
 
 
-def test_missing_names_what_would_reach_cann(simulated: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+def test_missing_names_what_is_refused(simulated: Callable[..., subprocess.CompletedProcess[str]]) -> None:
     code = (
-        "import torch, npuport.sim as sim; names = sim.missing(); print('aten::add.Tensor' in names, len(names) < 500)"
+        "import torch, npuport.sim as sim\nnames = sim.missing()\n"
+        "print('npu::npu_ps_roi_pooling' in names, 'aten::add.Tensor' in names, len(names) < 500)"
     )
-    assert simulated(["-c", code]).stdout == "False True\n"
+    assert simulated(["-c", code]).stdout == "True False True\n"

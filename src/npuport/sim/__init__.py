@@ -7,8 +7,6 @@ nothing about time.
 from __future__ import annotations
 
 import ctypes
-import importlib
-import importlib.util
 import os
 import sys
 from collections.abc import Callable
@@ -86,10 +84,10 @@ def is_active() -> bool:
 
 
 def missing() -> list[str]:
-    """Operators (``aten::…``, ``npu::…``) that torch_npu has and this running simulation has not."""
-    from npuport.sim import kernels
+    """Operators (``aten::…``, ``npu::…``) that torch_npu has and this running simulation refuses, sorted."""
+    from npuport.sim import ops
 
-    return kernels.missing()
+    return sorted(ops.install().refused)
 
 
 def _autoload() -> None:
@@ -101,12 +99,10 @@ def _autoload() -> None:
 def _install() -> None:
     import torch_npu  # noqa: F401
 
-    from npuport.sim import formats, kernels, rng
+    from npuport.sim import formats, kernels, ops, rng
 
     kernels.load_library()
     kernels.install()
     rng.install()
     formats.install()
-    operators = importlib.util.find_spec("npuport.sim.ops")
-    if operators is not None and operators.origin is not None:
-        importlib.import_module("npuport.sim.ops").install()
+    ops.install()
