@@ -304,9 +304,10 @@ def case_an_operator_without_a_reference_says_so():
 
 
 def case_every_operator_of_torch_npu_has_a_kernel_or_an_error():
-    from npuport.sim import missing, ops
+    from npuport.sim import kernels, ops
 
     installed = ops.install()
-    assert set(missing()) == set(ops._KEEP), set(missing()) ^ set(ops._KEEP)
+    reaching_cann = set(kernels.missing())
+    assert reaching_cann <= ops._KEEP, reaching_cann - ops._KEEP
     assert not set(installed.references) & set(installed.refused)
     assert len(installed.references) > 150
