@@ -39,9 +39,10 @@ lint: $(READY) ## ruff, mypy --strict, import contracts
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-format: $(READY) ## apply ruff's formatting and safe fixes
+format: $(READY) ## apply ruff's formatting and safe fixes; refresh the output in the READMEs
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
+	$(BIN)/python tools/readme.py
 
 bench: $(READY) ## every claim about speed, as a ratio against a peer or a floor of the same run
 	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python "$$script"; done

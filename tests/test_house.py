@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
+import runpy
 import subprocess
 import sys
 import zipfile
@@ -53,21 +53,10 @@ def test_both_readmes_show_the_same_commands() -> None:
 
 
 @pytest.mark.parametrize(("page", "language"), [("README.md", "en"), ("README.zh.md", "zh")])
-def test_the_output_in_the_readme_is_what_the_program_prints(page: str, language: str, tmp_path: Path) -> None:
-    shown = text_of(page).split("```console\n", 1)[1].split("$ cd ", 1)[0]
-    printed = ""
-    for arguments in (["analyze", "examples/gpt"], ["convert", "examples/gpt", "-o", "build/demo/gpt-npu"]):
-        here = [str(tmp_path / "out") if argument.startswith("build/") else argument for argument in arguments]
-        argv = [sys.executable, "-c", "from npuport.cli import main; main()", *here]
-        env = {**os.environ, "NPUPORT_LANG": language, "COLUMNS": "100"}
-        run = subprocess.run(argv, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
-        printed += f"$ npuport {' '.join(arguments)}\n{run.stdout}".replace(str(tmp_path / "out"), "build/demo/gpt-npu")
-
-    def lines(text: str) -> list[str]:
-        return [re.sub(r"\d+\.\d s$", "", line).rstrip() for line in text.splitlines() if line.strip()]
-
-    # The README leaves some lines out (what to do next); it must not change or add any.
-    assert [line for line in lines(printed) if line in lines(shown)] == lines(shown), printed
+def test_the_output_in_the_readmes_is_what_the_program_prints(page: str, language: str) -> None:
+    tool = runpy.run_path(str(ROOT / "tools" / "readme.py"))
+    assert len(tool["COMMAND"].findall(text_of(page))) == 2
+    assert text_of(page) == tool["refreshed"](text_of(page), language), "run `python tools/readme.py`"
 
 
 @pytest.mark.parametrize("page", ["README.md", "README.zh.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"])
