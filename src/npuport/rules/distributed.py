@@ -107,7 +107,7 @@ class NcclApiName(Rule):
     code = "NP302"
     name = "nccl-api-name"
     severity = Severity.ERROR
-    markers = (r"(?i:nccl)", r"NCCL")
+    markers = ("nccl", "NCCL")
     nodes = (ast.Attribute, ast.ImportFrom)
 
     def check(self, node: ast.AST, context: Context) -> Iterator[Finding]:

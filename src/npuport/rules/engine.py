@@ -19,6 +19,7 @@ from npuport.rules.suppressions import suppress
 from npuport.source.files import FileKind, SourceFile
 from npuport.source.module import Module
 from npuport.source.project import Project
+from npuport.source.text import LineIndex
 
 __all__ = ["Settings", "all_rules", "check_file"]
 
@@ -31,14 +32,15 @@ def check_file(source: SourceFile, project: Project, settings: Settings) -> list
         return sorted(findings_in_other_file(source), key=_order)
     active = _active(settings)
     present = frozenset(word for word in active.words if word in source.text)
-    if not present and not has_words(source.text) and not _is_bare_script(source, settings):
+    hits = active.hits(LineIndex(source.text), present) if present else set()
+    if not hits and not has_words(source.text) and not _is_bare_script(source, settings):
         return []
     try:
         module = _module(source, project)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         return [_unparsable(source, error)]
     context = Context(module, project, settings)
-    findings = _run(context, active, present) if present else []
+    findings = _run(context, active, hits) if hits else []
     if settings.target == "import":
         findings = [_left_to_import(finding) for finding in findings]
         entry = entry_point_finding(context, findings)
@@ -49,7 +51,7 @@ def check_file(source: SourceFile, project: Project, settings: Settings) -> list
 
 def _module(source: SourceFile, project: Project) -> Module:
     """The parsed module, shared with the project where it is of this very text."""
-    shared = project.module(source.path) if project.texts.get(source.path) == source.text else None
+    shared = project.take_up(source.path) if project.texts.get(source.path) == source.text else None
     return shared or Module(source.path, source.text)
 
 
@@ -62,13 +64,13 @@ def _order(finding: Finding) -> tuple[int, int, str]:
     return finding.location.line, finding.location.column, finding.code
 
 
-def _run(context: Context, active: _Active, present: frozenset[str]) -> list[Finding]:
-    module, marker = context.module, active.marker(present)
-    nodes = module.nodes(marker)
-    aliases = {name for name in _aliases(nodes) if not marker.search(name)}
+def _run(context: Context, active: _Active, hits: set[int]) -> list[Finding]:
+    module = context.module
+    nodes = module.nodes(hits)
+    aliases = _aliases(nodes, active)
     if aliases:
-        names = "|".join(sorted(re.escape(name) for name in aliases))
-        nodes = module.nodes(re.compile(rf"{marker.pattern}|(?<!\w)(?:{names})(?!\w)"))
+        more = {line for name in aliases for line in module.lines.lines_with(name, rf"(?<!\w){re.escape(name)}(?!\w)")}
+        nodes = module.nodes(hits | more) if more - hits else nodes
     found: dict[tuple[object, ...], Finding] = {}
     for node in nodes:
         for rule in active.interested.get(type(node), ()):
@@ -77,15 +79,20 @@ def _run(context: Context, active: _Active, present: frozenset[str]) -> list[Fin
     return list(found.values())
 
 
-def _aliases(nodes: Iterable[ast.AST]) -> set[str]:
-    """Names that imports and plain assignments of these nodes bind."""
+def _aliases(nodes: Iterable[ast.AST], active: _Active) -> set[str]:
+    """Names that these nodes bind to something marked: ``tc`` by ``import torch.cuda as tc`` or ``tc = torch.cuda``."""
     names: set[str] = set()
     for node in nodes:
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            names.update(alias.asname or alias.name.partition(".")[0] for alias in node.names)
-        elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Attribute):
-            names.update(target.id for target in node.targets if isinstance(target, ast.Name))
-    return names - {"torch", "os", "np", "*"}
+        if isinstance(node, ast.Import):
+            names.update(alias.asname for alias in node.names if alias.asname and active.marks(alias.name))
+        elif isinstance(node, ast.ImportFrom):
+            origin = f"from {node.module or ''} import"
+            marked = active.marks(origin)
+            names.update(a.asname or a.name for a in node.names if marked or active.marks(f"{origin} {a.name}"))
+        elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Attribute | ast.Call):
+            targets = [target.id for target in node.targets if isinstance(target, ast.Name)]
+            names.update(targets if targets and active.marks(ast.unparse(node.value)) else ())
+    return names - {"torch", "*"}
 
 
 @dataclass(frozen=True)
@@ -97,14 +104,17 @@ class _Active:
     markers: tuple[tuple[str, str], ...]  # (plain word, marker)
     interested: dict[type[ast.AST], tuple[Rule, ...]]
 
-    def marker(self, present: frozenset[str]) -> re.Pattern[str]:
-        """One pattern of the markers whose plain word is present; the fewer alternatives, the faster the search."""
-        return _joined(tuple(dict.fromkeys(marker for word, marker in self.markers if word in present)))
+    def hits(self, lines: LineIndex, present: frozenset[str]) -> set[int]:
+        """The lines that hold a match of a marker."""
+        by_word: dict[str, list[str]] = {}
+        for word, marker in self.markers:
+            if word in present:
+                by_word.setdefault(word, []).append(f"(?:{marker})")
+        return {line for word, markers in by_word.items() for line in lines.lines_with(word, "|".join(markers))}
 
-
-@cache
-def _joined(markers: tuple[str, ...]) -> re.Pattern[str]:
-    return re.compile("|".join(f"(?:{marker})" for marker in markers))
+    def marks(self, text: str) -> bool:
+        """Whether a piece of code would be shown to a rule."""
+        return any(word in text and re.search(marker, text) for word, marker in self.markers)
 
 
 @cache
@@ -119,15 +129,16 @@ def _active(settings: Settings) -> _Active:
 
 
 def _plain_word(rule: type[Rule], marker: str) -> str:
-    """The longest run of letters of a marker.
+    """The longest text that every match of a marker contains.
 
     Raises:
-        ValueError: when the marker has none; each file would have to be searched with a regular expression.
+        ValueError: when there is none; each file would have to be searched with a regular expression.
     """
-    runs: list[str] = re.findall(r"[A-Za-z_]{2,}", re.sub(r"\\[a-zA-Z]|\(\?\w+\)|\[[^\]]*\]", " ", marker))
+    plain = re.sub(r"\[[^\]]*\]|\(\?[^)]*\)|\\[bBwWsSdD]|.[*?]|[+^$(){}]", "\n", marker.replace(r"\.", "\0"))
+    runs = [run.replace("\0", ".") for run in re.findall(r"[\w \-\0]{2,}", plain)]
     if not runs or "|" in marker:
-        raise ValueError(f"{rule.code}: marker {marker!r} must hold one plain word; write alternatives as markers")
-    return max(runs, key=len)
+        raise ValueError(f"{rule.code}: marker {marker!r} must hold one plain text; write alternatives as markers")
+    return str(max(runs, key=len))
 
 
 def _unparsable(source: SourceFile, error: BaseException) -> Finding:

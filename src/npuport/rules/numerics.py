@@ -253,14 +253,7 @@ class CudaSdpBackend(Rule):
     code = "NP404"
     name = "cuda-sdp-backend"
     severity = Severity.INFO
-    markers = (
-        r"\bsdp_kernel\b",
-        r"\w*_sdp\b",
-        r"\w+_sdp_enabled\b",
-        r"_attention\b",
-        r"\bCUDNN_ATTENTION\b",
-        "SDPAParams",
-    )
+    markers = (*sorted(name.rpartition(".")[2] for name in _SDP_SWITCHES | _SDP_QUESTIONS), "CUDNN_ATTENTION")
     nodes = (ast.Attribute, ast.Name)
 
     def check(self, node: ast.AST, context: Context) -> Iterator[Finding]:

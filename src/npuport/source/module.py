@@ -9,15 +9,21 @@ from __future__ import annotations
 import ast
 import bisect
 import re
-from collections.abc import Iterable, Iterator
+import warnings
+from collections.abc import Collection, Iterable, Iterator
 from functools import cached_property
 
 from npuport.source.scopes import ComprehensionNode, Scope
 from npuport.source.text import LineIndex
 
+LINKS = ("npuport_parent", "npuport_scope", "npuport_inner", "npuport_name")
+"""What is kept on nodes: the node around, the scope, the scope opened, and the name that the resolver found."""
+
 
 class Module:
     """A Python file that parses.
+
+    ``scopes`` are all scopes made for it so far.
 
     Raises:
         SyntaxError: when this Python cannot parse the text.
@@ -27,8 +33,12 @@ class Module:
     def __init__(self, path: str, text: str) -> None:
         self.path = path
         self.text = text
-        self.tree = ast.parse(text, path)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # invalid escapes in the user's strings are not our news
+            self.tree = ast.parse(text, path)
+        self.scopes: list[Scope] = []
         self.scope = Scope(self.tree, None, self)
+        self._linked: list[ast.AST] = []
 
     @cached_property
     def lines(self) -> LineIndex:
@@ -48,7 +58,7 @@ class Module:
 
     def may_hold_walrus(self, node: ast.expr | ast.stmt) -> bool:
         """Whether ``:=`` stands on the lines of ``node``; a look at the lines saves a walk through the node."""
-        if ":=" not in self.text:
+        if not self._walrus_lines:
             return False
         index = bisect.bisect_left(self._walrus_lines, node.lineno)
         return index < len(self._walrus_lines) and self._walrus_lines[index] <= (node.end_lineno or node.lineno)
@@ -58,16 +68,26 @@ class Module:
         start, end = self.lines.span(node)
         return self.text[start:end]
 
-    def nodes(self, marker: re.Pattern[str]) -> list[ast.AST]:
-        """Every node, in source order, of the statements with a match of ``marker``, linked to parent and scope."""
-        hits = sorted({self.lines.position(match.start())[0] for match in marker.finditer(self.text)})
-        return _Walk(self, hits).found if hits else []
+    def nodes(self, hits: Collection[int]) -> list[ast.AST]:
+        """Every node, in source order, of the statements that stand on one of the lines; linked to parent and scope."""
+        found = _Walk(self, sorted(hits)).found if hits else []
+        self._linked += found
+        return found
+
+    def release(self) -> None:
+        """Cut the links between nodes, which would keep the tree in memory until a long garbage collection."""
+        for node in self._linked:
+            for link in LINKS:
+                vars(node).pop(link, None)
+        self._linked.clear()
+        for scope in self.scopes:
+            scope.forget()
 
     def uses(self, name: str) -> list[ast.Name]:
         """Every linked node that reads the variable ``name``, in any scope."""
         return [
             node
-            for node in self.nodes(re.compile(rf"(?<!\w){re.escape(name)}(?!\w)"))
+            for node in self.nodes(self.lines.lines_with(name, rf"(?<!\w){re.escape(name)}(?!\w)"))
             if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)
         ]
 

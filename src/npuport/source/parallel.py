@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
+import signal
+import threading
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from npuport.source.files import SourceFile
+from npuport.source.garbage import seldom_collected
 
 Context = TypeVar("Context")
 Result = TypeVar("Result")
@@ -85,36 +90,59 @@ def map_files(
     workers = worker_count(files, jobs)
     results: list[Result | Failure] = []
     if workers == 1:
-        for index in range(len(files)):
-            results.append(job.at(index))
-            if progress:
-                progress(1)
+        with seldom_collected() as collect:
+            for index in range(len(files)):
+                results.append(job.at(index))
+                collect(1)
+                if progress:
+                    progress(1)
         return results
     size = max(1, min(_CHUNK, len(files) // (workers * 4)))
     ranges = [range(start, min(start + size, len(files))) for start in range(0, len(files), size)]
-    with ProcessPoolExecutor(workers, initializer=_adopt, initargs=(job,)) as pool:
-        try:
-            for part in pool.map(_run, ranges):
-                results.extend(part)
-                if progress:
-                    progress(len(part))
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+    others = set(multiprocessing.active_children())
+    with _interrupts_held_back():  # the workers inherit this: Ctrl-C is the parent's to answer
+        pool = ProcessPoolExecutor(workers, initializer=_adopt, initargs=(job,))
+        futures = [pool.submit(_run, part) for part in ranges]
+    try:
+        for future in futures:
+            part = future.result()
+            results.extend(part)
+            if progress:
+                progress(len(part))
+    except BaseException:
+        for worker in set(multiprocessing.active_children()) - others:
+            worker.kill()
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
     return results
 
 
+@contextmanager
+def _interrupts_held_back() -> Iterator[None]:
+    """Ctrl-C waits until the block is done; processes started inside never get it."""
+    if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 _job: Job[Any, Any] | None = None
+_worker = ExitStack()  # what a worker keeps to its end
+_collect: Callable[[int], None] | None = None
 
 
 def _adopt(job: Job[Any, Any]) -> None:
-    import signal
-
-    global _job  # noqa: PLW0603 - the way a pool's initializer hands something to its tasks
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is answered once, by the parent
-    _job = job
+    global _job, _collect
+    _job, _collect = job, _worker.enter_context(seldom_collected())
 
 
 def _run(indices: range) -> list[Any]:
-    assert _job is not None
-    return [_job.at(index) for index in indices]
+    assert _job is not None and _collect is not None
+    results = [_job.at(index) for index in indices]
+    _collect(len(results))
+    return results

@@ -12,7 +12,7 @@ from npuport.source.files import FileKind, SourceFile
 from npuport.source.module import Module
 from npuport.source.resolver import Resolver
 
-_KEPT = 64  # parsed modules held at a time, so that the memory for a large tree stays bounded
+_KEPT = 16  # parsed modules held at a time, so that the memory for a large tree stays bounded
 
 
 class Project:
@@ -25,6 +25,7 @@ class Project:
 
     def _start(self) -> None:
         self._modules: OrderedDict[str, Module | None] = OrderedDict()
+        self._in_work = ""
         self._located: dict[tuple[str, str], tuple[str, str] | None] = {}
 
     def __getstate__(self) -> dict[str, object]:
@@ -48,8 +49,16 @@ class Project:
             except (KeyError, SyntaxError, ValueError, RecursionError, MemoryError):
                 self._modules[path] = None
             if len(self._modules) > _KEPT:
-                self._modules.popitem(last=False)
+                oldest = next(kept for kept in self._modules if kept not in (path, self._in_work))
+                released = self._modules.pop(oldest)
+                if released is not None:
+                    released.release()
         return self._modules[path]
+
+    def take_up(self, path: str) -> Module | None:
+        """The module at ``path``, which stays linked until another one is taken up."""
+        self._in_work = path
+        return self.module(path)
 
     def locate(self, target: str, importer: str) -> tuple[str, str] | None:
         """The path in this project that the dotted ``target`` reaches, and the part of ``target`` left over.

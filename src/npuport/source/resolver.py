@@ -60,8 +60,12 @@ class Resolver:
 
     def name(self, node: ast.expr, scope: Scope) -> str | None:
         """The dotted name outside the project that ``node`` stands for, or None if it has none, or several."""
-        found = self._only(node, scope)
-        return found.name if isinstance(found, External) else None
+        kept = vars(node)
+        if "npuport_name" not in kept:  # several rules ask the same of a node
+            found = self._only(node, scope)
+            kept["npuport_name"] = found.name if isinstance(found, External) else None
+        name: str | None = kept["npuport_name"]
+        return name
 
     def definition(self, node: ast.expr, scope: Scope) -> Definition | None:
         """The class or function of the project that ``node`` names."""
@@ -126,6 +130,12 @@ class Resolver:
         return together
 
     def _name_meanings(self, name: str, scope: Scope, depth: int) -> set[Meaning] | None:
+        if name not in scope.meanings:
+            scope.meanings[name] = None  # a cycle of aliases ends here
+            scope.meanings[name] = self._found_meanings(name, scope, depth)
+        return scope.meanings[name]
+
+    def _found_meanings(self, name: str, scope: Scope, depth: int) -> set[Meaning] | None:
         bindings = scope.lookup(name)
         if not bindings:
             return self._unbound(name, scope, depth)
@@ -143,7 +153,7 @@ class Resolver:
             if located is not None and not located[1]:
                 text = self.project.texts.get(located[0], "")
                 found = self._member(located[0], name, depth - 1) if name in text or "import *" in text else None
-                if found and not any(isinstance(meaning, External) for meaning in found):
+                if found and not any(isinstance(one, External) and one.name.startswith("builtins.") for one in found):
                     return found
         return {External(f"builtins.{name}")} if hasattr(builtins, name) else None
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 import enum
+import re
+import weakref
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from npuport.source.module import Module
@@ -41,12 +43,25 @@ class Binding:
 class Scope:
     """A module, class, function, lambda or comprehension."""
 
-    __slots__ = ("__dict__", "module", "node", "parent")
+    __slots__ = ("__dict__", "_module", "meanings", "node", "parent")
 
     def __init__(self, node: ScopeNode, parent: Scope | None, module: Module) -> None:
         self.node = node
         self.parent = parent
-        self.module = module
+        self._module = weakref.ref(module)  # no cycle: a module's trees go as soon as nobody needs the module
+        module.scopes.append(self)
+        self.meanings: dict[str, set[Any] | None] = {}  # what the resolver found out about names, as seen from here
+
+    @property
+    def module(self) -> Module:
+        module = self._module()
+        assert module is not None, "whoever holds a scope holds its module"
+        return module
+
+    def forget(self) -> None:
+        """Drop what was collected; it is collected again when asked for."""
+        self.__dict__.clear()
+        self.meanings.clear()
 
     @property
     def is_class(self) -> bool:
@@ -124,6 +139,9 @@ class Scope:
 _TRY: tuple[type[ast.Try], ...] = (ast.Try, getattr(ast, "TryStar", ast.Try))
 
 
+_GLOBAL = re.compile(r"^[ \t]+global [ \t\w,]+;?[ \t]*(?:#.*)?\r?$", re.MULTILINE)
+
+
 class _Collector:
     """Collects the bindings of one scope without entering the scopes inside it."""
 
@@ -145,7 +163,7 @@ class _Collector:
             self._walrus(node.body)
         else:
             self._statements(node.body)
-        if isinstance(node, ast.Module) and "global " in self.scope.module.text:
+        if isinstance(node, ast.Module) and _GLOBAL.search(self.scope.module.text):
             self._globals_of_functions(node)
 
     def _add(

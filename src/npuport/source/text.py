@@ -48,3 +48,20 @@ class LineIndex:
         """(line from 1, column from 1 in characters) of a character offset."""
         line = bisect.bisect_right(self.starts, offset)
         return line, offset - self.starts[line - 1] + 1
+
+    def lines_with(self, word: str, pattern: str) -> set[int]:
+        """The lines where ``pattern`` matches; ``word`` is a plain text that every match of it contains.
+
+        Finding the word first and matching only its line is many times faster than a search for the pattern.
+        """
+        matcher = re.compile(pattern)
+        starts, text = self.starts, self.text
+        found: set[int] = set()
+        at = text.find(word)
+        while at >= 0:
+            line = bisect.bisect_right(starts, at)
+            end = starts[line] if line < len(starts) else len(text)
+            if matcher.search(text, starts[line - 1], end):
+                found.add(line)
+            at = text.find(word, end)
+        return found
