@@ -7,6 +7,7 @@ that has it.
 
 from __future__ import annotations
 
+import functools
 import math
 
 import torch
@@ -102,13 +103,20 @@ def _fits_fused(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | N
 def _hidden(query: Tensor, key: Tensor, attn_mask: Tensor | None, is_causal: bool) -> Tensor | None:
     """The mask of the fused operator: True hides. Masks that only broadcast to [B, N, Sq, Skv] are expanded."""
     if is_causal:
-        return torch.ones(maths.COMPRESSED, dtype=torch.bool, device=query.device).triu(1)
+        return _triangle(query.device)
     if attn_mask is None:
         return None
     full = (query.size(0), query.size(1), query.size(2), key.size(2))
     known = ((full[0], full[1]), (full[0], 1), (1, 1), ())
     fits = attn_mask.shape[-2:] == full[-2:] and tuple(attn_mask.shape[:-2]) in known
     return torch.logical_not(attn_mask if fits else attn_mask.expand(full))
+
+
+@functools.cache
+def _triangle(device: torch.device) -> Tensor:
+    """The compressed causal mask. torch_npu makes a new one for every call; four million elements are slow on a CPU."""
+    with torch.inference_mode(False):  # a mask made in inference mode could not be saved for a backward pass later
+        return torch.ones(maths.COMPRESSED, dtype=torch.bool, device=device).triu(1)
 
 
 def _additive(attn_mask: Tensor | None, dtype: torch.dtype) -> Tensor | None:
