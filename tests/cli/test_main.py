@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,7 @@ def start(*argv: object, program: tuple[str, ...] = ("-m", "npuport")) -> subpro
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        start_new_session=True,
         env={**os.environ, "NPUPORT_LANG": "en"},
     )
 
@@ -81,6 +83,20 @@ def test_ctrl_c_is_one_line() -> None:
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert (process.returncode, err) == (130, "npuport: interrupted\n")
+
+
+def test_ctrl_c_ends_the_workers_too(tmp_path: Path) -> None:
+    for number in range(20):
+        (tmp_path / f"m{number}.py").write_text("import torch\n" + 'x = torch.device("cuda")\n' * 20_000)
+    process = start("analyze", tmp_path, "-j", "2")
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    deadline = time.monotonic() + 60
+    while len(workers := children.read_text().split()) < 2 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, err) == (130, "", "npuport: interrupted\n")
+    assert not any(Path(f"/proc/{worker}").exists() for worker in workers)
 
 
 def test_ctrl_c_in_a_command(npuport: Npuport, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:

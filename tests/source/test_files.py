@@ -173,13 +173,15 @@ def test_tools_own_directories_are_neither_read_nor_copied(tmp_path: Path) -> No
     for path in (".git/config.py", "__pycache__/a.py", "venv/lib/b.py", "node_modules/c/d.py", "envs/x/lib/e.py"):
         write(tmp_path, path)
     write(tmp_path, "envs/x/pyvenv.cfg")
+    write(tmp_path, "submodule/.git", b"gitdir: ../.git/modules/submodule\n")
     write(tmp_path, "npuport-changes.md")
     write(tmp_path, "npuport-undo-2.patch")
     write(tmp_path, ".github/ci.yml")
     tree = read_tree(tmp_path)
     assert paths(tree) == [".github/ci.yml", "a.py"]
     assert tree.pruned == (
-        ".git/", "__pycache__/", "envs/x/", "node_modules/", "npuport-changes.md", "npuport-undo-2.patch", "venv/",
+        ".git/", "__pycache__/", "envs/x/", "node_modules/", "npuport-changes.md", "npuport-undo-2.patch",
+        "submodule/.git", "venv/",
     )  # fmt: skip
 
 

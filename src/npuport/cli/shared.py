@@ -73,9 +73,10 @@ def progress(total: int, what: str) -> Iterator[Progress | None]:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    # No thread of its own draws the bar: the workers are forked while it is shown.
+    with Progress(*columns, console=Console(stderr=True), transient=True, auto_refresh=False) as bar:
         task = bar.add_task(what, total=total)
-        yield lambda done: bar.update(task, advance=done)
+        yield lambda done: bar.update(task, advance=done, refresh=True)
 
 
 def make_settings(target: str, torch_version: str, chip: str) -> Settings:

@@ -155,7 +155,8 @@ class _Walk:
                         self.directories.append(path)
                         yield path + "/"
                 elif entry.is_file():
-                    if not prefix and is_own_record(entry.name):
+                    # A work tree of git has a file called .git; a copy of it would act on the original's repository.
+                    if entry.name in _VERSION_CONTROL or (not prefix and is_own_record(entry.name)):
                         self.pruned.append(path)
                     else:
                         self.file(path, entry.stat().st_size)

@@ -100,10 +100,10 @@ def map_files(
     size = max(1, min(_CHUNK, len(files) // (workers * 4)))
     ranges = [range(start, min(start + size, len(files))) for start in range(0, len(files), size)]
     others = set(multiprocessing.active_children())
-    with _interrupts_held_back():  # the workers inherit this: Ctrl-C is the parent's to answer
-        pool = ProcessPoolExecutor(workers, initializer=_adopt, initargs=(job,))
-        futures = [pool.submit(_run, part) for part in ranges]
+    pool = ProcessPoolExecutor(workers, initializer=_adopt, initargs=(job,))
     try:
+        with _interrupts_held_back():  # the workers inherit this: Ctrl-C is the parent's to answer
+            futures = [pool.submit(_run, part) for part in ranges]
         for future in futures:
             part = future.result()
             results.extend(part)
