@@ -54,7 +54,7 @@ def outcomes(simulated: Callable[..., subprocess.CompletedProcess[str]]) -> Call
         launcher = (
             [] if processes == 1 else ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"]
         )
-        done = simulated([*launcher, PROGRAMS / program], SimOptions(devices=devices), PYTHONPATH=str(PROGRAMS))
+        done = simulated([*launcher, PROGRAMS / program], SimOptions(devices=devices))
         reports = [json.loads(line.partition("CHECKS ")[2]) for line in done.stdout.splitlines() if "CHECKS " in line]
         assert len(reports) == processes, (
             f"{program} did not finish (exit code {done.returncode}):\n{done.stderr[-3000:]}"

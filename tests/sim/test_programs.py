@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from npuport import sim
 from npuport.sim import SimOptions
 
 # program: devices, processes
@@ -73,8 +75,27 @@ def test_activate_in_process(simulated: Callable[..., subprocess.CompletedProces
 
 
 def test_outside_a_simulated_run_nothing_happens(simulated: Callable[..., subprocess.CompletedProcess[str]]) -> None:
-    code = "import sys, npuport.sim as sim; sim._autoload(); print('torch' in sys.modules, sim.is_active())"
-    assert simulated(["-c", code], NPUPORT_SIM="0").stdout == "False False\n"
+    code = "import sys, npuport.sim as sim; print(len(sys.meta_path), sim.is_active())"
+    plain = simulated(["-I", "-c", code]).stdout.split()[0]
+    assert simulated(["-c", code], NPUPORT_SIM="0").stdout == f"{plain} False\n"
+    assert simulated(["-c", code]).stdout == f"{int(plain) + 1} True\n"
+
+
+@pytest.mark.parametrize("first", ["torch", "torch_npu", "torch_npu.npu"])
+def test_whatever_is_imported_first(simulated: Callable[..., subprocess.CompletedProcess[str]], first: str) -> None:
+    code = f"import {first}, torch\nx = torch.ones(2, device='npu')\nprint(torch.cat([x, x]).tolist())"
+    done = simulated(["-c", code])
+    assert done.stdout == "[1.0, 1.0, 1.0, 1.0]\n", done.stderr[-2000:]
+    assert "sitecustomize" not in done.stderr
+
+
+def test_the_hidden_sitecustomize_runs_too(
+    simulated: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
+) -> None:
+    (tmp_path / "sitecustomize.py").write_text("import builtins\nbuiltins.hidden_ran = True\n")
+    startup = str(Path(sim.__file__).parent / "startup")
+    done = simulated(["-c", "print(hidden_ran)"], PYTHONPATH=os.pathsep.join([startup, str(tmp_path)]))
+    assert done.stdout == "True\n", done.stderr
 
 
 def test_missing_names_what_is_refused(simulated: Callable[..., subprocess.CompletedProcess[str]]) -> None:

@@ -109,7 +109,7 @@ def convert_files(
     outcomes: list[_Outcome | Failure] = []
     for number in count():  # ends: from ROUNDS on, every round that moves anything freezes one more file
         current = [state.current for state in states]
-        task = _Task(Project(current), settings, unsafe, frozenset(failures))
+        task = _Task(Project(current, before=files), settings, unsafe, frozenset(failures))
         outcomes = map_files(_convert_once, current, task, jobs, progress if number == 0 else None)
         moved = False
         for state, outcome in zip(states, outcomes, strict=True):

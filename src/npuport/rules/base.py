@@ -72,8 +72,13 @@ class Context:
 
     @cached_property
     def has_npu_branches(self) -> bool:
-        """Whether the code already tells NPUs from other devices."""
-        return _NAMES_NPU.search(self.module.text) is not None
+        """Whether the code told NPUs from other devices before npuport touched it."""
+        return _NAMES_NPU.search(self.text_before) is not None
+
+    @property
+    def text_before(self) -> str:
+        """The text of the file before the conversion that is under way."""
+        return self.project.before.get(self.module.path, self.module.text)
 
     # -- making findings -------------------------------------------------------------------------------------------
 

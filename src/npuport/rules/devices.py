@@ -66,6 +66,8 @@ class CudaDeviceString(Rule):
         use = use_of(node, context)
         if use in (Use.COMPARED, Use.COMPARED_UNKNOWN, Use.TEXT, Use.KEY):
             return
+        if use is Use.UNKNOWN and _has_index(node) and _imports_torch(context):
+            use = Use.TAKEN
         if _chosen_against_npu(node, context):
             return
         edit = _respell(node, context)
@@ -84,6 +86,25 @@ class CudaDeviceString(Rule):
                 severity=Severity.WARNING,
                 value=context.module.segment(node),
             )
+
+
+def _has_index(node: ast.expr) -> bool:
+    """Whether a device is spelt up to its index and no further: in a program of torch, "cuda:0" is nothing else."""
+    if isinstance(node, ast.JoinedStr):
+        first = node.values[0]
+        return len(node.values) == 2 and isinstance(first, ast.Constant) and first.value == "cuda:"
+    return isinstance(node, ast.Constant) and ":" in str(node.value) and not _continued(node)
+
+
+def _continued(node: ast.expr) -> bool:
+    """Whether more text follows: ``"cuda:" + version + "-devel"``."""
+    around = parent(node)
+    return isinstance(around, ast.BinOp) and isinstance(parent(around), ast.BinOp)
+
+
+def _imports_torch(context: Context) -> bool:
+    bindings = context.module.scope.bindings.values()
+    return any(binding.target.partition(".")[0] == "torch" for found in bindings for binding in found)
 
 
 def _chosen_against_npu(node: ast.expr, context: Context) -> bool:
@@ -316,10 +337,13 @@ class IntegerDevice(Rule):
     @staticmethod
     def _devices(node: ast.Call, context: Context) -> list[ast.expr]:
         function = node.func
+        name = context.name_of(function) or ""
+        if name.startswith(("torch.cuda.", "torch.npu.")):
+            return []  # there an integer is the index of that backend
         found = [keyword.value for keyword in node.keywords if keyword.arg == "device"]
         first = node.args[0] if node.args else None
         method = function.attr if isinstance(function, ast.Attribute) else ""
-        if first is not None and (method == "to" or context.name_of(function) == "torch.device"):
+        if first is not None and (method == "to" or name == "torch.device"):
             found.append(first)
         return found
 

@@ -20,7 +20,7 @@ _HCCL = Basis("torch_npu registers the process group backend hccl", "measured", 
 
 def knows_hccl(context: Context) -> bool:
     """Whether the file already chooses between devices or backends."""
-    return context.has_npu_branches or "hccl" in context.module.text.lower()
+    return context.has_npu_branches or "hccl" in context.text_before.lower()
 
 
 class NcclBackendString(Rule):

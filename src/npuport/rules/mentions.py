@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 from npuport.findings import Finding, Location, Severity
 from npuport.rules.base import Context
+from npuport.source.scopes import BindingKind
 from npuport.source.text import STRING_OR_COMMENT
 
 # Words of the CUDA world in any spelling: inside identifiers, strings, comments. Kept apart from the list of the
@@ -60,7 +61,8 @@ def mentions_in_python(context: Context, findings: Iterable[Finding]) -> list[Fi
             cursor += 1
         inside = spans[cursor][2] if cursor < len(spans) and spans[cursor][0] <= start else None
         kind = inside or "name"
-        made.setdefault((line, kind), _mention(context.module.path, line, column, whole_word(text, start, end), kind))
+        if (line, kind) not in made:
+            made[line, kind] = _mention(context, line, column, whole_word(text, start, end), kind)
     return list(made.values())
 
 
@@ -73,21 +75,30 @@ def whole_word(text: str, start: int, end: int) -> str:
     return text[start:end].strip(".")
 
 
-def _mention(path: str, line: int, column: int, word: str, kind: str) -> Finding:
+def _mention(context: Context, line: int, column: int, word: str, kind: str) -> Finding:
     messages = {
         "comment": "a comment speaks of CUDA; it runs nothing",
         "string": "a text speaks of CUDA; nothing here uses it as a device or a name",
-        "name": f"{word} is a name that no rule knows: if it is the project's own, it may keep its name",
+        "name": _about_name(context, word),
     }
     code, name = ("NP902", "cuda-in-own-name") if kind == "name" else ("NP901", "cuda-in-text")
     return Finding(
         code=code,
         name=name,
         severity=Severity.INFO,
-        location=Location(path, line, column, line, column + len(word)),
+        location=Location(context.module.path, line, column, line, column + len(word)),
         message=messages[kind],
         evidence={"word": word},
     )
+
+
+def _about_name(context: Context, word: str) -> str:
+    first = word.partition(".")[0]
+    for binding in context.module.scope.bindings.get(first, []):
+        if binding.kind is BindingKind.IMPORT and binding.target.startswith(("torch.", "torch_npu.")):
+            line = getattr(binding.node, "lineno", 1)
+            return f"{first} is {binding.target}, which line {line} imports: what happens there happens here"
+    return f"{word} is a name that no rule knows: if it is the project's own, it may keep its name"
 
 
 class _Covered:

@@ -179,11 +179,11 @@ def _step(node: ast.AST, around: ast.AST, context: Context, kind: Kind, depth: i
     if isinstance(around, ast.Dict):
         return _in_dict(node, around, kind)
     if isinstance(around, ast.Compare):
-        return _in_comparison(node, around, context, kind)
+        return _in_comparison(node, around, context, kind, depth)
     if isinstance(around, ast.Attribute):
         return _method_of(around)
     if isinstance(around, ast.Call):
-        return _in_call(node, around, context, kind)
+        return _in_call(node, around, context, kind, depth)
     if isinstance(around, ast.keyword):
         return _in_keyword(around, context, kind)
     if isinstance(around, ast.Subscript):
@@ -221,11 +221,17 @@ def _in_dict(node: ast.AST, around: ast.Dict, kind: Kind) -> Use | None:
     return None
 
 
-def _in_comparison(node: ast.AST, around: ast.Compare, context: Context, kind: Kind) -> Use:
+def _in_comparison(node: ast.AST, around: ast.Compare, context: Context, kind: Kind, depth: int) -> Use:
     others = [part for part in (around.left, *around.comparators) if part is not node]
-    if any(is_like(part, context, kind) for part in others):
-        return Use.COMPARED
-    return Use.COMPARED_UNKNOWN
+    known = any(is_like(part, context, kind) or _used_as_one(part, context, kind, depth) for part in others)
+    return Use.COMPARED if known else Use.COMPARED_UNKNOWN
+
+
+def _used_as_one(node: ast.expr, context: Context, kind: Kind, depth: int) -> bool:
+    """Whether ``node`` is a variable, or its text, that elsewhere in the module is used as such a value."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "str" and len(node.args) == 1:
+        node = node.args[0]
+    return isinstance(node, ast.Name) and depth > 0 and _held_by(node, context, kind, depth) is Use.TAKEN
 
 
 def _method_of(around: ast.Attribute) -> Use | None:
@@ -236,7 +242,7 @@ def _method_of(around: ast.Attribute) -> Use | None:
     return Use.UNKNOWN
 
 
-def _in_call(node: ast.AST, around: ast.Call, context: Context, kind: Kind) -> Use | None:
+def _in_call(node: ast.AST, around: ast.Call, context: Context, kind: Kind, depth: int) -> Use | None:
     function = around.func
     if node is function:  # the result of "…".format(…)
         return None
@@ -249,7 +255,9 @@ def _in_call(node: ast.AST, around: ast.Call, context: Context, kind: Kind) -> U
     if position == 0 and method in _KEYED and isinstance(function, ast.Attribute):
         return Use.KEY
     if method == "startswith" and isinstance(function, ast.Attribute):
-        return Use.COMPARED if is_like(function.value, context, kind) else Use.COMPARED_UNKNOWN
+        owner = function.value
+        known = is_like(owner, context, kind) or _used_as_one(owner, context, kind, depth)
+        return Use.COMPARED if known else Use.COMPARED_UNKNOWN
     if method in _LOOKUPS and position >= 1 and any(kind.named_by(arg) for arg in around.args[:position]):
         return Use.TAKEN
     if method == "parametrize" and position == 1 and kind.named_by(around.args[0]):
@@ -295,7 +303,7 @@ def _in_keyword(around: ast.keyword, context: Context, kind: Kind) -> Use:
     method = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
     if method == "add_argument" and around.arg in {"default", "choices", "const"}:
         return Use.TAKEN if any(kind.named_by(flag) for flag in _flags(call)) else Use.UNKNOWN
-    if kind.named(around.arg):
+    if kind.named(around.arg) or (around.arg == "type" and context.name_of(call.func) in kind.makers):
         return Use.TAKEN
     if around.arg in {"default", "default_value"}:  # dataclasses.field, click.option, typer.Option, …
         return _field(call, context, kind)

@@ -22,7 +22,7 @@ def run(command: Sequence[str]) -> int:
         python = arguments.pop(0)
     if not arguments or not arguments[0].endswith(".py"):
         raise UserError(
-            "{command} is no Python script; write `npuport run train.py …`, or first convert the tree (npuport convert)",
+            "{command} is no Python script; write `npuport run train.py …`, or convert the tree first",
             command=" ".join(command),
         )
     return subprocess.run([python, "-m", "npuport.auto", *arguments], check=False).returncode

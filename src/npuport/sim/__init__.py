@@ -10,9 +10,11 @@ import ctypes
 import os
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 from npuport.sim.chips import GIB, SimOptions
 from npuport.sim.errors import SimulationUnavailable
+from npuport.sim.loading import follow_torch_npu
 
 __all__ = ["SimOptions", "SimulationUnavailable", "activate", "environment", "is_active", "missing"]
 
@@ -25,7 +27,7 @@ def environment(
     """Variables that put a child process, and every process it starts, on the simulated NPU.
 
     Compiles the simulated NPU on first use; ``progress`` then hears one line. Merge the result over ``os.environ``:
-    ``LD_LIBRARY_PATH`` already carries the present one.
+    ``LD_LIBRARY_PATH`` and ``PYTHONPATH`` already carry the present ones.
 
     Raises:
         SimulationUnavailable: torch, torch_npu or a compiler is missing, or they do not fit.
@@ -38,10 +40,11 @@ def environment(
     if not (cann.is_built(installation) and kernels.is_built(installation)):
         progress("compiling the simulated NPU (once, less than a minute)")
     libraries = os.fspath(cann.ensure(installation))
-    inherited = [path for path in os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep) if path and path != libraries]
+    startup = os.fspath(Path(__file__).parent / "startup")
     return {
         _ACTIVE: "1",
-        "TORCH_DEVICE_BACKEND_AUTOLOAD": "1",  # torch loads the simulation at the end of its import
+        "TORCH_DEVICE_BACKEND_AUTOLOAD": "1",  # torch imports torch_npu at the end of its own import
+        "PYTHONPATH": _first(startup, "PYTHONPATH"),  # its sitecustomize has the simulation follow torch_npu
         "NPUPORT_SIM_CHIP": options.chip,
         "NPUPORT_SIM_DEVICES": str(options.devices),
         "NPUPORT_SIM_MEMORY_BYTES": str((options.memory_gib or 0) * GIB),
@@ -49,10 +52,16 @@ def environment(
         "NPUPORT_SIM_KERNELS": os.fspath(kernels.ensure(installation)),
         "ASCEND_HOME_PATH": libraries,  # torch_npu prints a warning when there is none
         "ASCEND_OPP_PATH": f"{libraries}/opp",
-        "LD_LIBRARY_PATH": os.pathsep.join([libraries, *inherited]),
+        "LD_LIBRARY_PATH": _first(libraries, "LD_LIBRARY_PATH"),
         # Operators run when they are called: errors and records belong to the line that caused them.
         "TASK_QUEUE_ENABLE": "0",
     }
+
+
+def _first(folder: str, variable: str) -> str:
+    """The value of a search path with ``folder`` in front."""
+    rest = [path for path in os.environ.get(variable, "").split(os.pathsep) if path and path != folder]
+    return os.pathsep.join([folder, *rest])
 
 
 def activate(options: SimOptions | None = None) -> None:
@@ -70,6 +79,7 @@ def activate(options: SimOptions | None = None) -> None:
     from npuport.sim.requirements import check
 
     os.environ.update(environment(options))
+    follow_torch_npu()
     installation = check()
     directory = cann.ensure(installation)
     # LD_LIBRARY_PATH was read when the process started; a library that is loaded already is found by its name all the
@@ -88,21 +98,3 @@ def missing() -> list[str]:
     from npuport.sim import ops
 
     return sorted(ops.install().refused)
-
-
-def _autoload() -> None:
-    """Called by torch at the end of its import (entry point ``torch.backends``); only acts in a simulated run."""
-    if is_active():
-        _install()
-
-
-def _install() -> None:
-    import torch_npu  # noqa: F401
-
-    from npuport.sim import formats, kernels, ops, rng
-
-    kernels.load_library()
-    kernels.install()
-    rng.install()
-    formats.install()
-    ops.install()

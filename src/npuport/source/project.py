@@ -16,11 +16,19 @@ _KEPT = 16  # parsed modules held at a time, so that the memory for a large tree
 
 
 class Project:
-    """The Python files of one tree, given as files or as texts by path. Nothing is parsed before it is needed."""
+    """The Python files of one tree, given as files or as texts by path. Nothing is parsed before it is needed.
 
-    def __init__(self, files: Iterable[SourceFile] = (), texts: Mapping[str, str] | None = None) -> None:
-        own = {file.path: file.text for file in files if file.kind is FileKind.PYTHON}
-        self.texts: Mapping[str, str] = own if texts is None else texts
+    ``before`` are the texts as they were before a conversion that is under way; by default those are the same.
+    """
+
+    def __init__(
+        self,
+        files: Iterable[SourceFile] = (),
+        texts: Mapping[str, str] | None = None,
+        before: Iterable[SourceFile] | None = None,
+    ) -> None:
+        self.texts: Mapping[str, str] = _python_texts(files) if texts is None else texts
+        self.before: Mapping[str, str] = self.texts if before is None else _python_texts(before)
         self._start()
 
     def _start(self) -> None:
@@ -29,10 +37,10 @@ class Project:
         self._located: dict[tuple[str, str], tuple[str, str] | None] = {}
 
     def __getstate__(self) -> dict[str, object]:
-        return {"texts": self.texts}
+        return {"texts": self.texts, "before": self.before}
 
     def __setstate__(self, state: dict[str, Mapping[str, str]]) -> None:
-        self.texts = state["texts"]
+        self.texts, self.before = state["texts"], state["before"]
         self._start()
 
     @cached_property
@@ -114,6 +122,10 @@ class Project:
                 ):
                     names.add(node.name)
         return frozenset(names)
+
+
+def _python_texts(files: Iterable[SourceFile]) -> dict[str, str]:
+    return {file.path: file.text for file in files if file.kind is FileKind.PYTHON}
 
 
 def _search_path(folder: str) -> list[str]:
