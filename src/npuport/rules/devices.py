@@ -66,7 +66,7 @@ class CudaDeviceString(Rule):
         use = use_of(node, context)
         if use in (Use.COMPARED, Use.COMPARED_UNKNOWN, Use.TEXT, Use.KEY):
             return
-        if use is Use.UNKNOWN and _has_index(node) and _imports_torch(context):
+        if use is Use.UNKNOWN and _has_index(node) and context.project.imports_torch:
             use = Use.TAKEN
         if _chosen_against_npu(node, context):
             return
@@ -100,11 +100,6 @@ def _continued(node: ast.expr) -> bool:
     """Whether more text follows: ``"cuda:" + version + "-devel"``."""
     around = parent(node)
     return isinstance(around, ast.BinOp) and isinstance(parent(around), ast.BinOp)
-
-
-def _imports_torch(context: Context) -> bool:
-    bindings = context.module.scope.bindings.values()
-    return any(binding.target.partition(".")[0] == "torch" for found in bindings for binding in found)
 
 
 def _chosen_against_npu(node: ast.expr, context: Context) -> bool:

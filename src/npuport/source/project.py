@@ -111,6 +111,11 @@ class Project:
         return located[0] if located is not None and not located[1] else None
 
     @cached_property
+    def imports_torch(self) -> bool:
+        """Whether any file of the project imports torch."""
+        return any("import torch" in text or "from torch" in text for text in self.texts.values())
+
+    @cached_property
     def classes_with_own_cuda(self) -> frozenset[str]:
         """Names of the project's classes that define a method called ``cuda``."""
         names = set()
