@@ -53,8 +53,20 @@ def test_one_file_is_seen_in_its_new_form_by_the_others(convert) -> None:  # typ
             return replacing({"old": "new"})(source, project, settings)
         return replacing({"old": "new"})(source, project, settings) if "new" in project.texts["b.py"] else []
 
-    conversion = convert(checker, python("old\n", "a.py"), python("old\n", "b.py"))
-    assert [file.text for file in conversion.files] == ["new\n", "new\n"]
+    conversion = convert(checker, python("from b import x\nold\n", "a.py"), python("old\n", "b.py"))
+    assert [file.text for file in conversion.files] == ["from b import x\nnew\n", "new\n"]
+
+
+def test_only_what_changed_and_what_imports_it_is_looked_at_again(convert) -> None:  # type: ignore[no-untyped-def]
+    seen: list[str] = []
+
+    def checker(source: SourceFile, project: Project, settings: Settings) -> list[Finding]:
+        seen.append(source.path)
+        return replacing({"old": "new"})(source, project, settings)
+
+    texts = {"a.py": "import os, b\n", "b.py": "old\n", "c.py": "import os\n", "d.py": "from .b import x\n"}
+    convert(checker, *(python(text, path) for path, text in texts.items()))
+    assert seen == ["a.py", "b.py", "c.py", "d.py", "a.py", "b.py", "d.py"]
 
 
 def test_fixes_that_never_settle_are_a_failure_and_change_nothing(convert) -> None:  # type: ignore[no-untyped-def]

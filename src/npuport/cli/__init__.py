@@ -5,6 +5,7 @@ from __future__ import annotations
 
 def main() -> None:
     """Run `npuport`; ends the process with 0 (nothing to report), 1 (findings), 2 (misuse or unreadable input)."""
+    import gc
     import sys
 
     from npuport.cli.shared import guard
@@ -13,7 +14,10 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
-    with guard():
-        from npuport.cli.app import app
+    try:
+        with guard():
+            from npuport.cli.app import app
 
-        app(prog_name="npuport")
+            app(prog_name="npuport")
+    finally:
+        gc.freeze()  # Python would look through all of a large tree once more before it ends

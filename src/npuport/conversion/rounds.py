@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import count
@@ -106,22 +107,24 @@ def convert_files(
     """
     states = [_Progressing(file, file, [], []) for file in files]
     failures: dict[str, Failure] = {}
-    outcomes: list[_Outcome | Failure] = []
+    outcomes: dict[str, _Outcome | Failure] = {}
+    looked_at = states
     for number in count():  # ends: from ROUNDS on, every round that moves anything freezes one more file
-        current = [state.current for state in states]
-        task = _Task(Project(current, before=files), settings, unsafe, frozenset(failures))
-        outcomes = map_files(_convert_once, current, task, jobs, progress if number == 0 else None)
-        moved = False
-        for state, outcome in zip(states, outcomes, strict=True):
+        task = _Task(Project([state.current for state in states], before=files), settings, unsafe, frozenset(failures))
+        current = [state.current for state in looked_at]
+        latest = map_files(_convert_once, current, task, jobs, progress if number == 0 else None)
+        moved: set[str] = set()
+        for state, outcome in zip(looked_at, latest, strict=True):
             path = state.current.path
+            outcomes[path] = outcome
             if isinstance(outcome, Failure) or outcome.broken:
                 broken = outcome if isinstance(outcome, Failure) else outcome.broken
                 assert broken is not None
-                moved |= path not in failures
+                moved |= {path} - failures.keys()
                 failures.setdefault(path, broken)
                 state.revert()
             elif outcome.converted.edits:
-                moved = True
+                moved.add(path)
                 if number >= ROUNDS:
                     codes = ", ".join(sorted({finding.code for finding in outcome.converted.applied}))
                     failures[path] = Failure(path, codes, f"its fixes do not settle after {ROUNDS} rounds")
@@ -130,13 +133,28 @@ def convert_files(
                     state.take(outcome.converted)
         if not moved:
             break
-    finished = [outcome for outcome in outcomes if not isinstance(outcome, Failure)]
+        importers = _importers(moved)
+        looked_at = [state for state in states if state.current.path in moved or importers.search(state.current.text)]
+    finished = [outcome for outcome in outcomes.values() if not isinstance(outcome, Failure)]
     return Conversion(
         files=tuple(ConvertedFile(state.original, state.current.text, tuple(state.changes)) for state in states),
         left=tuple(finding for outcome in finished for finding in outcome.converted.left),
         unexplained=tuple(word for outcome in finished for word in outcome.unexplained),
         failures=tuple(failures[path] for path in sorted(failures)),
     )
+
+
+def _importers(moved: set[str]) -> re.Pattern[str]:
+    """Matches in a file that may come out otherwise now that the modules in ``moved`` have changed: it imports one."""
+    names = {_module_name(path) for path in moved if path.endswith(".py")}
+    choice = "|".join(sorted(map(re.escape, names))) or "(?!)"
+    return re.compile(rf"\b(?:{choice})\b[\w., \t()]*\bimport\b|\bimport\b[\w., \t(]*\b(?:{choice})\b")
+
+
+def _module_name(path: str) -> str:
+    """``model`` for model.py, ``pkg`` for pkg/__init__.py."""
+    parts = path.removesuffix(".py").split("/")
+    return parts[-2] if parts[-1] == "__init__" and len(parts) > 1 else parts[-1]
 
 
 def _convert_once(source: SourceFile, task: _Task) -> _Outcome:

@@ -23,14 +23,15 @@ _NAMES_NPU = re.compile(r"(?i)(?<![a-z])(?:torch_)?npu(?![a-z])")
 class Rule:
     """One kind of CUDA code that matters on Ascend. Rules keep no state, read no files and print nothing.
 
-    A rule is shown every node of the types in ``nodes`` that stands in a statement with a match of one of its
-    ``markers`` (regular expressions; the statement's whole extent counts).
+    A rule is shown every node of the types in ``nodes`` that stands in a statement with a line that one of its
+    ``markers`` matches. A marker is a regular expression, or a pair of a plain text and a regular expression for the
+    lines that hold the text. Finding texts is quick, so a marker without a text of its own is refused.
     """
 
     code: ClassVar[str]
     name: ClassVar[str]  # kebab-case, states the bad pattern
     severity: ClassVar[Severity]
-    markers: ClassVar[tuple[str, ...]] = ("cuda",)
+    markers: ClassVar[tuple[str | tuple[str, str], ...]] = ("cuda",)
     nodes: ClassVar[tuple[type[ast.AST], ...]]
 
     @classmethod

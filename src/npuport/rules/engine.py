@@ -31,8 +31,7 @@ def check_file(source: SourceFile, project: Project, settings: Settings) -> list
     if source.kind is not FileKind.PYTHON:
         return sorted(findings_in_other_file(source), key=_order)
     active = _active(settings)
-    present = frozenset(word for word in active.words if word in source.text)
-    hits = active.hits(LineIndex(source.text), present) if present else set()
+    hits = active.hits(LineIndex(source.text))
     if not hits and not has_words(source.text) and not _is_bare_script(source, settings):
         return []
     try:
@@ -99,33 +98,42 @@ def _aliases(nodes: Iterable[ast.AST], active: _Active) -> set[str]:
 class _Active:
     """The rules that apply to a port, arranged for speed."""
 
-    words: tuple[str, ...]
-    """Plain words, one of which every file that a rule wants contains: looking for them costs next to nothing."""
-    markers: tuple[tuple[str, str], ...]  # (plain word, marker)
+    markers: dict[str, str]  # pattern by plain text, the shorter texts first
+    roots: dict[str, str]  # for a text that holds another: that one
     interested: dict[type[ast.AST], tuple[Rule, ...]]
 
-    def hits(self, lines: LineIndex, present: frozenset[str]) -> set[int]:
+    def hits(self, lines: LineIndex) -> set[int]:
         """The lines that hold a match of a marker."""
-        by_word: dict[str, list[str]] = {}
-        for word, marker in self.markers:
-            if word in present:
-                by_word.setdefault(word, []).append(f"(?:{marker})")
-        return {line for word, markers in by_word.items() for line in lines.lines_with(word, "|".join(markers))}
+        present: set[str] = set()
+        found: set[int] = set()
+        for word, pattern in self.markers.items():
+            root = self.roots.get(word)
+            if (root is None or root in present) and word in lines.text:
+                present.add(word)
+                found |= lines.lines_with(word, pattern)
+        return found
 
     def marks(self, text: str) -> bool:
         """Whether a piece of code would be shown to a rule."""
-        return any(word in text and re.search(marker, text) for word, marker in self.markers)
+        return any(word in text and re.search(pattern, text) for word, pattern in self.markers.items())
 
 
 @cache
 def _active(settings: Settings) -> _Active:
     rules = [rule for rule in all_rules() if rule.applies(settings)]
-    markers = tuple(dict.fromkeys((_plain_word(rule, marker), marker) for rule in rules for marker in rule.markers))
+    patterns: dict[str, set[str]] = {}
+    for rule in rules:
+        for marker in rule.markers:
+            word, pattern = (_plain_word(rule, marker), marker) if isinstance(marker, str) else marker
+            patterns.setdefault(word, set()).add(f"(?:{pattern})")
+    words = sorted(patterns, key=lambda word: (len(word), word))
+    markers = {word: "|".join(sorted(patterns[word])) for word in words}
+    roots = {word: root for word in words for root in reversed(words) if root != word and root in word}
     interested: dict[type[ast.AST], tuple[Rule, ...]] = {}
     for rule in rules:
         for kind in rule.nodes:
             interested[kind] = (*interested.get(kind, ()), rule())
-    return _Active(tuple(dict.fromkeys(word for word, _ in markers)), markers, interested)
+    return _Active(markers, roots, interested)
 
 
 def _plain_word(rule: type[Rule], marker: str) -> str:

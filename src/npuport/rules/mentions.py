@@ -28,7 +28,7 @@ def _lowered(text: str) -> str:
 
 def has_words(text: str) -> bool:
     """Whether a text holds a word of the CUDA world."""
-    lowered = _lowered(text)
+    lowered = text.lower()
     return any(word in lowered for word in _WORDS)
 
 

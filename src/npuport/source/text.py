@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import bisect
 import re
+from functools import cached_property
 
 # What Python's tokenizer takes for the end of a line; form feeds and Unicode separators are not.
 _LINE_END = re.compile(r"\r\n|\r|\n")
@@ -21,12 +22,14 @@ STRING_OR_COMMENT = re.compile(
 class LineIndex:
     """Turns the (line, UTF-8 byte column) pairs of ``ast`` into character offsets, and offsets into (line, column)."""
 
-    __slots__ = ("_ascii", "starts", "text")
-
     def __init__(self, text: str) -> None:
         self.text = text
-        self.starts = [0, *(match.end() for match in _LINE_END.finditer(text))]
         self._ascii = text.isascii()
+
+    @cached_property
+    def starts(self) -> list[int]:
+        """The offset at which each line begins."""
+        return [0, *(match.end() for match in _LINE_END.finditer(self.text))]
 
     def offset(self, line: int, byte_column: int) -> int:
         """Character offset of an ``ast`` position; ``line`` counts from 1, ``byte_column`` from 0 in UTF-8 bytes."""
@@ -54,14 +57,13 @@ class LineIndex:
 
         Finding the word first and matching only its line is many times faster than a search for the pattern.
         """
-        matcher = re.compile(pattern)
-        starts, text = self.starts, self.text
+        matcher, text = re.compile(pattern), self.text
         found: set[int] = set()
         at = text.find(word)
         while at >= 0:
-            line = bisect.bisect_right(starts, at)
-            end = starts[line] if line < len(starts) else len(text)
-            if matcher.search(text, starts[line - 1], end):
-                found.add(line)
+            end = text.find("\n", at)
+            end = len(text) if end < 0 else end
+            if matcher.search(text, text.rfind("\n", 0, at) + 1, end):
+                found.add(self.position(at)[0])
             at = text.find(word, end)
         return found
