@@ -49,9 +49,9 @@ def test_fixes_that_overlap_follow_one_after_the_other(convert) -> None:  # type
 
 def test_one_file_is_seen_in_its_new_form_by_the_others(convert) -> None:  # type: ignore[no-untyped-def]
     def checker(source: SourceFile, project: Project, settings: Settings) -> list[Finding]:
-        if source.path == "b.py":
-            return replacing({"old": "new"})(source, project, settings)
-        return replacing({"old": "new"})(source, project, settings) if "new" in project.texts["b.py"] else []
+        settled = source.path == "b.py" or "new" in project.texts["b.py"]
+        level = Applicability.SAFE if settled else Applicability.UNSAFE
+        return replacing({"old": "new"}, level)(source, project, settings)
 
     conversion = convert(checker, python("from b import x\nold\n", "a.py"), python("old\n", "b.py"))
     assert [file.text for file in conversion.files] == ["from b import x\nnew\n", "new\n"]
@@ -62,11 +62,18 @@ def test_only_what_changed_and_what_imports_it_is_looked_at_again(convert) -> No
 
     def checker(source: SourceFile, project: Project, settings: Settings) -> list[Finding]:
         seen.append(source.path)
-        return replacing({"old": "new"})(source, project, settings)
+        level = Applicability.SAFE if source.path == "b.py" else Applicability.UNSAFE
+        return replacing({"old": "new"}, level)(source, project, settings)
 
-    texts = {"a.py": "import os, b\n", "b.py": "old\n", "c.py": "import os\n", "d.py": "from .b import x\n"}
+    texts = {
+        "a.py": "import os, b\nold\n",
+        "b.py": "old\n",
+        "c.py": "import os\nold\n",
+        "d.py": "from .b import x\nold\n",
+        "e.py": "import b\n",
+    }
     convert(checker, *(python(text, path) for path, text in texts.items()))
-    assert seen == ["a.py", "b.py", "c.py", "d.py", "a.py", "b.py", "d.py"]
+    assert seen == ["a.py", "b.py", "c.py", "d.py", "e.py", "b.py", "a.py", "d.py"]
 
 
 def test_fixes_that_never_settle_are_a_failure_and_change_nothing(convert) -> None:  # type: ignore[no-untyped-def]

@@ -133,8 +133,13 @@ def convert_files(
                     state.take(outcome.converted)
         if not moved:
             break
+        looked_at = [state for state in states if state.current.path in moved]
         importers = _importers(moved)
-        looked_at = [state for state in states if state.current.path in moved or importers.search(state.current.text)]
+        for state in states:
+            outcome = outcomes[state.current.path]
+            undecided = not isinstance(outcome, Failure) and outcome.converted.left
+            if undecided and state.current.path not in moved and importers.search(state.current.text):
+                looked_at.append(state)
     finished = [outcome for outcome in outcomes.values() if not isinstance(outcome, Failure)]
     return Conversion(
         files=tuple(ConvertedFile(state.original, state.current.text, tuple(state.changes)) for state in states),
@@ -145,7 +150,8 @@ def convert_files(
 
 
 def _importers(moved: set[str]) -> re.Pattern[str]:
-    """Matches in a file that may come out otherwise now that the modules in ``moved`` have changed: it imports one."""
+    """Matches in a file that imports one of the modules in ``moved``. What is left to say about such a file may change
+    with them; a file without a finding gets none, for a conversion takes CUDA away and adds none."""
     names = {_module_name(path) for path in moved if path.endswith(".py")}
     choice = "|".join(sorted(map(re.escape, names))) or "(?!)"
     return re.compile(rf"\b(?:{choice})\b[\w., \t()]*\bimport\b|\bimport\b[\w., \t(]*\b(?:{choice})\b")

@@ -28,6 +28,7 @@ def seldom_collected() -> Iterator[Callable[[int], None]]:
     try:
         yield collect
     finally:
-        gc.unfreeze()
+        gc.freeze()  # so that the next collection does not start with all that came together
         if enabled:
             gc.enable()
+        gc.unfreeze()
