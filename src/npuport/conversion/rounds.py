@@ -137,7 +137,7 @@ def convert_files(
         importers = _importers(moved)
         for state in states:
             outcome = outcomes[state.current.path]
-            undecided = not isinstance(outcome, Failure) and outcome.converted.left
+            undecided = not isinstance(outcome, Failure) and any(found.fix for found in outcome.converted.left)
             if undecided and state.current.path not in moved and importers.search(state.current.text):
                 looked_at.append(state)
     finished = [outcome for outcome in outcomes.values() if not isinstance(outcome, Failure)]
@@ -150,8 +150,8 @@ def convert_files(
 
 
 def _importers(moved: set[str]) -> re.Pattern[str]:
-    """Matches in a file that imports one of the modules in ``moved``. What is left to say about such a file may change
-    with them; a file without a finding gets none, for a conversion takes CUDA away and adds none."""
+    """Matches in a file that imports one of the modules in ``moved``. A fix that waits there may become safe with them;
+    a file without a finding gets none, for a conversion takes CUDA away and adds none."""
     names = {_module_name(path) for path in moved if path.endswith(".py")}
     choice = "|".join(sorted(map(re.escape, names))) or "(?!)"
     return re.compile(rf"\b(?:{choice})\b[\w., \t()]*\bimport\b|\bimport\b[\w., \t(]*\b(?:{choice})\b")

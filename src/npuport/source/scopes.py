@@ -262,9 +262,10 @@ class _Collector:
 
     def _globals_of_functions(self, tree: ast.Module) -> None:
         """Names that functions assign under a ``global`` statement are bindings of the module."""
-        for node in ast.walk(tree):
+        for node in _nested(tree.body):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                names = {name for part in node.body for name in _global_names(part)}
+                inside = [part for part in _nested(node.body) if isinstance(part, ast.Global)]
+                names = {name for part in inside for name in part.names}
                 if names:
                     inner = _Collector(Scope(node, self.scope, self.scope.module))
                     inner._statements(node.body)
@@ -272,10 +273,22 @@ class _Collector:
                         self.bindings.setdefault(name, []).extend(inner.bindings[name])
 
 
+def _nested(statements: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
+    """All statements in ``statements``, at every depth. No expression is entered, which makes it many times faster than
+    a walk through all nodes."""
+    for statement in statements:
+        yield statement
+        for name in ("body", "orelse", "finalbody"):
+            yield from _nested(getattr(statement, name, ()))
+        for name in ("handlers", "cases"):
+            for part in getattr(statement, name, ()):
+                yield from _nested(part.body)
+
+
 def _assigned_on_self(method: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[tuple[str, ast.expr | None]]:
     targets: list[ast.expr]
     value: ast.expr | None
-    for node in ast.walk(method):
+    for node in _nested(method.body):
         if isinstance(node, ast.Assign):
             targets, value = node.targets, node.value
         elif isinstance(node, ast.AnnAssign | ast.AugAssign):
@@ -286,12 +299,6 @@ def _assigned_on_self(method: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterato
             owner = target.value if isinstance(target, ast.Attribute) else None
             if isinstance(target, ast.Attribute) and isinstance(owner, ast.Name) and owner.id in {"self", "cls"}:
                 yield target.attr, value
-
-
-def _global_names(statement: ast.stmt) -> Iterator[str]:
-    for node in ast.walk(statement):
-        if isinstance(node, ast.Global):
-            yield from node.names
 
 
 def _stored_names(target: ast.AST) -> Iterator[str]:
