@@ -188,7 +188,7 @@ def test_run_hands_everything_after_the_command_on(npuport: Npuport, monkeypatch
     assert result.code == 7
     assert seen == [(["torchrun", "train.py", "--sim", "-h", "--", "x"], SimOptions(devices=2))]
     assert npuport("run", "--sim", "python", "train.py", "--devices=9").code == 7
-    assert seen[1] == (["python", "train.py", "--devices=9"], SimOptions())
+    assert seen[1] == (["python", "-m", "npuport.auto", "train.py", "--devices=9"], SimOptions())
 
 
 def test_run_says_what_is_missing(npuport: Npuport, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,9 +26,7 @@ TIMEOUT_S = 240
 def npuport(*arguments: str, folder: Path | None = None) -> str:
     command = [sys.executable, "-m", "npuport", *arguments]
     env = {**os.environ, "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(
-        command, cwd=folder, env=env, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
-    )
+    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
     assert done.returncode == 0, f"{' '.join(arguments)} ended with {done.returncode}:\n{done.stdout}{done.stderr}"
     return done.stdout + done.stderr
 

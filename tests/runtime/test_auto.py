@@ -107,3 +107,18 @@ if __name__ == "__main__":
 """
     done = run(tmp_path, "train.py", text=text)
     assert (done.stdout, done.stderr) == ("npu:3 __mp_main__\n", "")
+
+
+def test_without_cann_one_line_says_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("import torch\n")
+    environment = {name: value for name, value in os.environ.items() if name != "LD_LIBRARY_PATH"}
+    environment |= {"TORCH_DEVICE_BACKEND_AUTOLOAD": "1"}
+    command = [sys.executable, "-m", "npuport", "run", "train.py"]
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120, check=False
+    )
+    if "libhccl.so" not in done.stderr:
+        pytest.skip("this machine has CANN")
+    assert done.returncode == 2
+    assert done.stderr.startswith("npuport: torch does not load here: libhccl.so")
+    assert "npuport run --sim" in done.stderr and "Traceback" not in done.stderr

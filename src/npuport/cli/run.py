@@ -16,15 +16,18 @@ def run(
     sim: Annotated[bool, typer.Option("--sim", help="On the simulated NPU: no Ascend hardware is needed.")] = False,
     devices: Annotated[int, typer.Option("--devices", min=1, metavar="N", help="Simulated devices.")] = 1,
     chip: Annotated[str, typer.Option("--chip", metavar="C", help="The simulated chip.")] = "Ascend910B3",
+    memory: Annotated[
+        int | None, typer.Option("--memory", min=1, metavar="GIB", help="Memory of a simulated chip, in GiB.")
+    ] = None,
 ) -> None:
     """Run a command; its exit code is this command's.
 
-    Without --sim the script's CUDA code is converted in memory and runs on the NPU of this machine. With --sim the
-    command runs as it is on the simulated NPU.
+    CUDA code in a Python script, and in the modules that it imports from its project, is converted in memory; no file
+    changes. Other commands, such as torchrun, run as they are: convert the tree first.
 
-    Example: npuport run --sim -- torchrun --nproc-per-node 2 train.py
+    Example: npuport run --sim -- python train.py
     """
-    raise SystemExit(_simulated(command, devices, chip) if sim else _real(command))
+    raise SystemExit(_simulated(command, devices, chip, memory) if sim else _real(command))
 
 
 def _real(command: list[str]) -> int:
@@ -33,12 +36,13 @@ def _real(command: list[str]) -> int:
     return start(command)
 
 
-def _simulated(command: list[str], devices: int, chip: str) -> int:
+def _simulated(command: list[str], devices: int, chip: str, memory: int | None) -> int:
+    from npuport.runtime.launch import converting
     from npuport.sim import SimOptions, SimulationUnavailable
     from npuport.sim.launch import run as start
 
     try:
-        return start(command, SimOptions(chip=chip, devices=devices))
+        return start(converting(command) or command, SimOptions(chip=chip, devices=devices, memory_gib=memory))
     except SimulationUnavailable as error:
         raise UserError("{problem}\n  {next_step}", problem=error.problem, next_step=error.next_step) from error
     except (ValueError, FileNotFoundError) as error:

@@ -14,7 +14,8 @@ def wants_npu() -> bool:
     """True where torch_npu is installed and no CUDA device is there, unless NPUPORT_DEVICE decides.
 
     Raises:
-        UserError: NPUPORT_DEVICE has a value other than npu, cuda, cpu, or asks for an NPU without torch_npu.
+        UserError: NPUPORT_DEVICE has a value other than npu, cuda, cpu, or asks for an NPU without torch_npu; or torch
+            does not load, as with torch_npu but without CANN.
     """
     wanted = os.environ.get(VARIABLE, "").strip().lower()
     if wanted not in {"", "npu", "cuda", "cpu"}:
@@ -33,6 +34,12 @@ def wants_npu() -> bool:
 
 
 def _has_cuda() -> bool:
-    import torch
-
+    try:
+        import torch
+    except (ImportError, RuntimeError) as error:
+        cause = error.__cause__ or error
+        raise UserError(
+            "torch does not load here: {cause}\n  set up CANN, or use the simulated NPU: npuport run --sim …",
+            cause=cause,
+        ) from error
     return bool(torch.version.cuda) and torch.cuda.is_available()

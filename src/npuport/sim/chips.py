@@ -31,7 +31,7 @@ class SimOptions:
         memory = self.memory_gib or known.memory_gib
         if memory is None or memory <= 0:
             raise ValueError(
-                f"how much memory {known.name} has is not known here; say it with memory_gib, for example 64"
+                f"how much memory {known.name} has is not known here; say it with memory_gib (--memory), for example 64"
             )
         object.__setattr__(self, "memory_gib", memory)
 

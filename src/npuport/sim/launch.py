@@ -73,7 +73,7 @@ def _check_interpreter(program: str, variables: dict[str, str]) -> None:
         lacking = done.stderr.strip().replace(",", ", ") or "something"
         raise SimulationUnavailable(
             f"{path} does not have {lacking}; npuport itself runs in {sys.executable}.",
-            f"{path} -m pip install 'npuport[sim]'   or start the script with {sys.executable}",
+            f"{path} -m pip install npuport torch torch-npu   or start the script with {sys.executable}",
         )
 
 

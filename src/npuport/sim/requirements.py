@@ -41,7 +41,8 @@ def check() -> Installation:
     torch = _version("torch")
     if torch is None:
         raise SimulationUnavailable(
-            "torch is not installed.", "pip install 'npuport[sim]'   then run the same command again"
+            "torch is not installed.",
+            "pip install torch==X torch-npu==X   with one X for both, then run the same command again",
         )
     plain = Version(torch).base_version
     torch_npu = _version("torch-npu")

@@ -23,8 +23,14 @@ def _hand_over() -> None:
         sys.modules.setdefault("sitecustomize", own)
 
 
-if os.environ.get("NPUPORT_SIM") == "1":
-    from npuport.sim.loading import follow_torch_npu
+def _follow_torch_npu() -> None:
+    try:
+        loading = importlib.import_module("npuport.sim.loading")
+    except ImportError:
+        return  # another Python, which a tool of the run happens to start; the launcher has checked the one that counts
+    loading.follow_torch_npu()
 
-    follow_torch_npu()
+
+if os.environ.get("NPUPORT_SIM") == "1":
+    _follow_torch_npu()
 _hand_over()
