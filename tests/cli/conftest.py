@@ -4,26 +4,12 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from running import TRAIN, Npuport, Result
 
 from npuport.cli import main
-
-TRAIN = 'import torch\n\nmodel = torch.nn.Linear(2, 2).to("cuda")\n'
-CONVERTED = 'import torch\n\nmodel = torch.nn.Linear(2, 2).to("npu")\n'
-
-
-@dataclass(frozen=True)
-class Result:
-    code: int
-    out: str
-    err: str
-
-
-Npuport = Callable[..., Result]
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from conftest import Npuport
+from running import Npuport
 
 from npuport.report.json_report import SCHEMA_FILE
 

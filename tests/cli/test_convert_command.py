@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from conftest import CONVERTED, TRAIN, Npuport
+from running import CONVERTED, TRAIN, Npuport
 
 from npuport.findings import Finding
 from npuport.rules.engine import check_file

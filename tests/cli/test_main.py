@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import Npuport
+from running import Npuport
 
 import npuport as package
 from npuport.cli.documents import rule_documents
