@@ -12,8 +12,9 @@ from typing import ClassVar
 from npuport.findings import Applicability, Basis, Edit, Finding, Fix, Location, Severity
 from npuport.rules.settings import Settings
 from npuport.source.module import Module, scope_of
+from npuport.source.names import Definition
 from npuport.source.project import Project
-from npuport.source.resolver import Definition, Resolver
+from npuport.source.resolver import Resolver
 from npuport.source.scopes import Scope
 
 # A file that names an NPU in its code already chooses between devices; its CUDA branch is meant for CUDA.

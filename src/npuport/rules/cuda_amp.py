@@ -11,7 +11,7 @@ from npuport.rules.base import Context, Rule
 from npuport.rules.cuda_chain import CudaUse
 from npuport.rules.cuda_names import CudaNameRule
 from npuport.rules.settings import Settings
-from npuport.source.resolver import External
+from npuport.source.names import External
 
 
 class CudaGradScaler(CudaNameRule):

@@ -10,7 +10,7 @@ from npuport.rules.base import Context, Rule
 from npuport.rules.cuda_chain import CudaUse, npu_fix
 from npuport.rules.cuda_names import CudaNameRule, missing_message
 from npuport.source.module import parent
-from npuport.source.resolver import External
+from npuport.source.names import External
 
 
 class CudaRawHandle(Rule):

@@ -11,7 +11,7 @@ from npuport.rules.base import Context, Rule, with_applicability
 from npuport.rules.settings import Settings
 from npuport.rules.usage import Use, use_of
 from npuport.source.module import parent
-from npuport.source.resolver import Definition
+from npuport.source.names import Definition
 
 # A device string, whole or with its index still to be formatted in: "cuda", "cuda:0", "cuda:%d", "cuda:{}", "cuda:".
 _DEVICE = re.compile(r"cuda(?::(?:\d+|%[dsi]|\{[^{}]*\})?)?")

@@ -15,7 +15,7 @@ from functools import partial
 
 from npuport.rules.base import Context
 from npuport.source.module import parent
-from npuport.source.resolver import External
+from npuport.source.names import External
 from npuport.source.scopes import Binding
 
 

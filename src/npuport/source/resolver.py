@@ -1,286 +1,27 @@
-"""What a Python expression means: the name it stands for, and the constants it can take.
-
-Names are followed through imports, aliases, plain assignments, ``getattr`` with a known string, class attributes and
-the project's own modules. Where Python could give a name two meanings, the answer is "unknown": a wrong one costs
-more.
-"""
+"""What a Python expression means: the name it stands for (``names``), and the constants it can take."""
 
 from __future__ import annotations
 
 import ast
-import builtins
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+import string
 
-from npuport.source.module import Module, scope_of
+from npuport.source.module import scope_of
+from npuport.source.names import DEPTH, Definition, External, NameResolver
 from npuport.source.scopes import Binding, BindingKind, Scope
 
-if TYPE_CHECKING:
-    from npuport.source.project import Project
-
-_DEPTH = 24  # longer chains of aliases are taken as unknown; also ends cycles
 HOLE = "\ufffc"  # stands for a part of a string that is not known
 
 
-@dataclass(frozen=True, slots=True)
-class Definition:
-    """A class or function of the project itself."""
-
-    module: Module
-    node: ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
-    scope: Scope  # the scope that holds the definition
-
-
-@dataclass(frozen=True, slots=True)
-class External:
-    """A dotted name outside the project, such as ``torch.cuda.synchronize``."""
-
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class Constant:
-    """A literal value; strings may contain HOLE where a part is not known."""
-
-    value: object
-
-
-Meaning = Definition | External | Constant
-
-
-class Resolver:
+class Resolver(NameResolver):
     """Answers questions about expressions of the modules of one project."""
-
-    def __init__(self, project: Project) -> None:
-        self.project = project
-        self._members: dict[tuple[str, str], set[Meaning] | None] = {}
-
-    # -- names ---------------------------------------------------------------------------------------------------
-
-    def name(self, node: ast.expr, scope: Scope) -> str | None:
-        """The dotted name outside the project that ``node`` stands for, or None if it has none, or several."""
-        kept = vars(node)
-        if "npuport_name" not in kept:  # several rules ask the same of a node
-            found = self._only(node, scope)
-            kept["npuport_name"] = found.name if isinstance(found, External) else None
-        name: str | None = kept["npuport_name"]
-        return name
-
-    def definition(self, node: ast.expr, scope: Scope) -> Definition | None:
-        """The class or function of the project that ``node`` names."""
-        found = self._only(node, scope)
-        return found if isinstance(found, Definition) else None
-
-    def instance_class(self, node: ast.expr, scope: Scope) -> Definition | External | None:
-        """The class of the object ``node``: ``x = Class(...)``, ``Class(...)``, ``self``, ``def f(x: Class)``."""
-        for call in self._values(node, scope, _DEPTH):
-            if isinstance(call[0], ast.Call):
-                made = self._only(call[0].func, call[1])
-                if isinstance(made, External) or (isinstance(made, Definition) and isinstance(made.node, ast.ClassDef)):
-                    return made
-        if isinstance(node, ast.Name) and node.id in {"self", "cls"}:
-            around = scope_of(node, scope).enclosing_class()
-            if around is not None and around.parent is not None and isinstance(around.node, ast.ClassDef):
-                return Definition(around.module, around.node, around.parent)
-        annotated = self._annotated_class(node, scope)
-        return annotated if isinstance(annotated, Definition | External) else None
 
     def constants(self, node: ast.expr, scope: Scope) -> frozenset[object] | None:
         """Every constant ``node`` can be, or None when some of its values are not known.
 
         A string with unknown parts contains HOLE in their place: ``f"cuda:{i}"`` is ``"cuda:\\ufffc"``.
         """
-        found = self._constants(node, scope_of(node, scope), _DEPTH)
+        found = self._constants(node, scope_of(node, scope), DEPTH)
         return frozenset(found) if found is not None else None
-
-    def _only(self, node: ast.expr, scope: Scope) -> Meaning | None:
-        meanings = self._meanings(node, scope_of(node, scope), _DEPTH)
-        if meanings is None:
-            return None
-        # `try: import x … except ImportError: x = None` still means x.
-        real = {found for found in meanings if not (isinstance(found, Constant) and found.value in (None, False))}
-        return next(iter(real)) if len(real) == 1 else None
-
-    def _meanings(self, node: ast.expr, scope: Scope, depth: int) -> set[Meaning] | None:
-        """Every meaning ``node`` can have; None when one of them is unknown."""
-        if depth <= 0:
-            return None
-        if isinstance(node, ast.Name):
-            return self._name_meanings(node.id, scope, depth)
-        if isinstance(node, ast.Attribute):
-            return self._attribute_meanings(node, scope, depth)
-        if isinstance(node, ast.Call):
-            return self._call_meanings(node, scope, depth)
-        if isinstance(node, ast.Constant):
-            return {Constant(node.value)}
-        if isinstance(node, ast.IfExp):
-            return self._union([node.body, node.orelse], scope, depth)
-        if isinstance(node, ast.NamedExpr):
-            return self._meanings(node.value, scope, depth - 1)
-        return None
-
-    def _union(self, nodes: list[ast.expr], scope: Scope, depth: int) -> set[Meaning] | None:
-        together: set[Meaning] = set()
-        for node in nodes:
-            found = self._meanings(node, scope, depth - 1)
-            if found is None:
-                return None
-            together |= found
-        return together
-
-    def _name_meanings(self, name: str, scope: Scope, depth: int) -> set[Meaning] | None:
-        if name not in scope.meanings:
-            scope.meanings[name] = None  # a cycle of aliases ends here
-            scope.meanings[name] = self._found_meanings(name, scope, depth)
-        return scope.meanings[name]
-
-    def _found_meanings(self, name: str, scope: Scope, depth: int) -> set[Meaning] | None:
-        bindings = scope.lookup(name)
-        if not bindings:
-            return self._unbound(name, scope, depth)
-        together: set[Meaning] = set()
-        for binding in bindings:
-            found = self._binding_meanings(binding, depth)
-            if found is None:
-                return None
-            together |= found
-        return together
-
-    def _unbound(self, name: str, scope: Scope, depth: int) -> set[Meaning] | None:
-        for origin in scope.root().star_imports:
-            located = self.project.locate(origin, scope.module.path)
-            if located is not None and not located[1]:
-                text = self.project.texts.get(located[0], "")
-                found = self._member(located[0], name, depth - 1) if name in text or "import *" in text else None
-                if found and not any(isinstance(one, External) and one.name.startswith("builtins.") for one in found):
-                    return found
-        return {External(f"builtins.{name}")} if hasattr(builtins, name) else None
-
-    def _binding_meanings(self, binding: Binding, depth: int) -> set[Meaning] | None:
-        if binding.kind is BindingKind.IMPORT:
-            return self._imported(binding.target, binding.scope, depth)
-        if binding.kind is BindingKind.VALUE and binding.value is not None:
-            return self._meanings(binding.value, scope_of(binding.value, binding.scope), depth - 1)
-        if binding.kind is BindingKind.DEFINITION:
-            assert isinstance(binding.node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
-            return {Definition(binding.scope.module, binding.node, binding.scope)}
-        return None
-
-    def _imported(self, target: str, scope: Scope, depth: int) -> set[Meaning] | None:
-        """What an imported dotted name means: a name of the project's own modules, or an outside name."""
-        if depth <= 0:
-            return None
-        located = self.project.locate(target, scope.module.path)
-        if located is None:
-            return None if target.startswith(".") else {External(target)}
-        path, rest = located
-        if not rest:
-            return {External(f"<{path}>")}
-        return self._member(path, rest, depth - 1)
-
-    def _member(self, path: str, dotted: str, depth: int) -> set[Meaning] | None:
-        """What ``dotted`` means inside a module of the project."""
-        key = (path, dotted)
-        if key not in self._members:
-            self._members[key] = None  # an import cycle ends here
-            module = self.project.module(path)
-            if module is not None:
-                first, _, rest = dotted.partition(".")
-                found = self._name_meanings(first, module.scope, depth)
-                for part in rest.split(".") if rest else ():
-                    found = self._attributes(found, part, depth)
-                self._members[key] = found
-        return self._members[key]
-
-    def _attribute_meanings(self, node: ast.Attribute, scope: Scope, depth: int) -> set[Meaning] | None:
-        if isinstance(node.value, ast.Name) and node.value.id in {"self", "cls"}:
-            around = scope.enclosing_class()
-            if around is not None:
-                return self._class_attribute(around, node.attr, depth)
-        return self._attributes(self._meanings(node.value, scope, depth - 1), node.attr, depth)
-
-    def _attributes(self, meanings: set[Meaning] | None, name: str, depth: int) -> set[Meaning] | None:
-        if meanings is None:
-            return None
-        together: set[Meaning] = set()
-        for meaning in meanings:
-            found: set[Meaning] | None
-            if isinstance(meaning, External) and meaning.name.startswith("<"):
-                found = self._module_attribute(meaning.name[1:-1], name, depth - 1)
-            elif isinstance(meaning, External):
-                found = {External(f"{meaning.name}.{name}")}
-            elif isinstance(meaning, Definition) and isinstance(meaning.node, ast.ClassDef):
-                found = self._class_attribute(Scope.inside(meaning.node, meaning.scope), name, depth - 1)
-            elif isinstance(meaning, Constant) and meaning.value is None:
-                continue
-            else:
-                found = None
-            if found is None:
-                return None
-            together |= found
-        return together or None
-
-    def _module_attribute(self, path: str, name: str, depth: int) -> set[Meaning] | None:
-        found = self._member(path, name, depth)
-        if found is None:
-            inner = self.project.submodule(path, name)
-            found = {External(f"<{inner}>")} if inner is not None else None
-        return found
-
-    def _class_attribute(self, around: Scope, name: str, depth: int) -> set[Meaning] | None:
-        together: set[Meaning] = set()
-        for value, scope in self._class_values(around, name):
-            found = self._meanings(value, scope, depth - 1) if value is not None else None
-            if found is None:
-                return None
-            together |= found
-        for binding in around.bindings.get(name, []):
-            if binding.kind is BindingKind.DEFINITION:
-                found = self._binding_meanings(binding, depth)
-                together |= found or set()
-        return together or None
-
-    def _class_values(self, around: Scope, name: str) -> Iterator[tuple[ast.expr | None, Scope]]:
-        """Every expression assigned to the class attribute, or to ``self.name`` in a method; None where not plain."""
-        for binding in around.bindings.get(name, []):
-            if binding.kind is BindingKind.VALUE:
-                yield binding.value, binding.scope
-            elif binding.kind is not BindingKind.DEFINITION:
-                yield None, around
-        yield from around.assigned_on_self.get(name, ())
-
-    def _call_meanings(self, node: ast.Call, scope: Scope, depth: int) -> set[Meaning] | None:
-        function = self._meanings(node.func, scope, depth - 1)
-        if function is None or len(function) != 1:
-            return None
-        called = next(iter(function))
-        if not isinstance(called, External):
-            return None
-        if called.name == "builtins.getattr" and len(node.args) >= 2:
-            names = self._constants(node.args[1], scope, depth - 1)
-            if names is not None and len(names) == 1:
-                name = next(iter(names))
-                if isinstance(name, str) and name.isidentifier():
-                    return self._attributes(self._meanings(node.args[0], scope, depth - 1), name, depth)
-        if called.name in {"importlib.import_module", "builtins.__import__"} and node.args:
-            names = self._constants(node.args[0], scope, depth - 1)
-            if names is not None and len(names) == 1:
-                name = next(iter(names))
-                if isinstance(name, str) and not name.startswith("."):
-                    return self._imported(name, scope, depth - 1)
-        return None
-
-    # -- constants -----------------------------------------------------------------------------------------------
-
-    def _values(self, node: ast.expr, scope: Scope, depth: int) -> Iterator[tuple[ast.expr, Scope]]:
-        """The expressions a name was assigned from, one step; the node itself when it is no name."""
-        if isinstance(node, ast.Name):
-            for binding in scope_of(node, scope).lookup(node.id):
-                if binding.kind is BindingKind.VALUE and binding.value is not None:
-                    yield binding.value, binding.scope
-        elif depth > 0:
-            yield node, scope_of(node, scope)
 
     def _constants(self, node: ast.expr, scope: Scope, depth: int) -> set[object] | None:
         if depth <= 0:
@@ -424,15 +165,6 @@ class Resolver:
             seen = True
         return together if seen else None
 
-    def _annotated_class(self, node: ast.expr, scope: Scope) -> Meaning | None:
-        """The class of a parameter ``config: Config``."""
-        if isinstance(node, ast.Name):
-            for binding in scope_of(node, scope).lookup(node.id):
-                annotation = getattr(binding.node, "annotation", None)
-                if binding.kind is BindingKind.PARAMETER and isinstance(annotation, ast.expr):
-                    return self._only(annotation, binding.scope)
-        return None
-
     def _argparse_default(self, node: ast.Name, name: str, scope: Scope, depth: int) -> set[object] | None:
         """The default of ``args.name`` after ``args = parser.parse_args()``; HOLE stands for what the user may give."""
         parsed = any(
@@ -480,8 +212,6 @@ def _braces(values: set[object] | None) -> set[object] | None:
     """The strings ``str.format`` gives, unknown parts as HOLE."""
     if values is None or not all(isinstance(value, str) for value in values):
         return None
-    import string
-
     texts: set[object] = set()
     for value in values:
         try:
