@@ -10,15 +10,13 @@ from functools import cached_property
 from typing import ClassVar
 
 from npuport.findings import Applicability, Basis, Edit, Finding, Fix, Location, Severity
+from npuport.rules.npu_branches import tells_npus_apart
 from npuport.rules.settings import Settings
 from npuport.source.module import Module, scope_of
 from npuport.source.names import Definition
 from npuport.source.project import Project
 from npuport.source.resolver import Resolver
 from npuport.source.scopes import Scope
-
-# A file that names an NPU in its code already chooses between devices; its CUDA branch is meant for CUDA.
-_NAMES_NPU = re.compile(r"(?i)(?<![a-z])(?:torch_)?npu(?![a-z])")
 
 
 class Rule:
@@ -75,7 +73,7 @@ class Context:
     @cached_property
     def has_npu_branches(self) -> bool:
         """Whether the code told NPUs from other devices before npuport touched it."""
-        return _NAMES_NPU.search(self.text_before) is not None
+        return tells_npus_apart(self.text_before)
 
     @property
     def text_before(self) -> str:
