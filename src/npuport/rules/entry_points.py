@@ -6,12 +6,15 @@ import ast
 import posixpath
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 from npuport.findings import Applicability, Edit, Finding, Fix, Location, Severity
 from npuport.rules.base import Context
+from npuport.rules.mentions import has_words
+from npuport.source.project import Project
 
 LINE = "import npuport.auto  # must stay the first import: runs this script on the NPU where there is one"
-_WORKS = re.compile(r"(?m)^(?:for|while|with)\b")
+_WORKS = re.compile(r"(?m)^(?:(?:for|while|with)\b|[\w.]+\()")
 
 
 def entry_point_finding(context: Context, findings: Sequence[Finding]) -> Finding | None:
@@ -19,7 +22,7 @@ def entry_point_finding(context: Context, findings: Sequence[Finding]) -> Findin
     module = context.module
     if "npuport.auto" in module.text or not _is_script(context):
         return None
-    if not findings and not _imports_own_code(context):
+    if not findings and not (_imports_own_code(context) and _mentions_cuda(context.project)):
         return None
     body = module.tree.body
     after = 0
@@ -51,7 +54,8 @@ def _is_future(statement: ast.stmt) -> bool:
 
 
 def _is_script(context: Context) -> bool:
-    """Whether people start this file: it has a main guard, or does work at its top level outside a package."""
+    """Whether people start this file: it has a main guard, or does work at its top level, stands in no package and is
+    imported by no other file."""
     tree = context.module.tree
     for statement in tree.body:
         if isinstance(statement, ast.If) and any(
@@ -60,8 +64,27 @@ def _is_script(context: Context) -> bool:
             return True
     folder = posixpath.dirname(context.module.path)
     in_package = posixpath.join(folder, "__init__.py") in context.project.texts
-    works = any(isinstance(statement, ast.For | ast.While | ast.With) for statement in tree.body)
-    return works and not in_package
+    return any(map(_is_work, tree.body)) and not in_package and not _is_imported(context)
+
+
+def _is_work(statement: ast.stmt) -> bool:
+    if isinstance(statement, ast.Expr):
+        return isinstance(statement.value, ast.Call)
+    return isinstance(statement, ast.For | ast.While | ast.With)
+
+
+def _is_imported(context: Context) -> bool:
+    path = context.module.path
+    stem = posixpath.basename(path).removesuffix(".py")
+    line = re.compile(
+        rf"(?m)^[ \t]*(?:from[ \t]+[\w.]*\b{re.escape(stem)}[ \t]+import|import[ \t].*\b{re.escape(stem)}\b)"
+    )
+    return any(line.search(text) for other, text in context.project.texts.items() if other != path and stem in text)
+
+
+@lru_cache(maxsize=2)
+def _mentions_cuda(project: Project) -> bool:
+    return any(has_words(text) for text in project.texts.values())
 
 
 def _imports_own_code(context: Context) -> bool:

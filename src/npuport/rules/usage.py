@@ -284,16 +284,16 @@ def _parameter(node: ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef, posi
     if isinstance(node, ast.ClassDef):
         made = [item for item in node.body if isinstance(item, ast.FunctionDef) and item.name == "__init__"]
         if not made:
-            fields = [item.target.id for item in node.body if _is_field(item)]  # type: ignore[attr-defined]
+            fields = [
+                item.target.id
+                for item in node.body
+                if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name)
+            ]
             return fields[position] if position < len(fields) else None
         arguments = [*made[0].args.posonlyargs, *made[0].args.args][1:]
     else:
         arguments = [*node.args.posonlyargs, *node.args.args]
     return arguments[position].arg if position < len(arguments) else None
-
-
-def _is_field(node: ast.stmt) -> bool:
-    return isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
 
 
 def _in_keyword(around: ast.keyword, context: Context, kind: Kind) -> Use:

@@ -81,18 +81,18 @@ def _run(script: Path, namespace: dict[str, Any]) -> NoReturn:
 
 def _is_starting(main: types.ModuleType) -> bool:
     """Whether the main script is at its import of npuport.auto, rather than somebody importing it much later."""
-    frame = sys._getframe()
+    frame: types.FrameType | None = sys._getframe()
     while frame is not None and frame.f_globals is not main.__dict__:
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back
     return frame is not None and frame.f_code.co_name == "<module>"
 
 
 def _main_name() -> str:
-    frame = sys._getframe()
+    frame: types.FrameType | None = sys._getframe()
     while frame is not None:
         if frame.f_globals.get("__name__") == "__mp_main__":
             return "__mp_main__"
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back
     return "__main__"
 
 
