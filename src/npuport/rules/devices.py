@@ -56,7 +56,7 @@ class CudaDeviceString(Rule):
     code = "NP101"
     name = "cuda-device-string"
     severity = Severity.ERROR
-    markers = (r"\bcuda\b", 'cu" "da', "cu' 'da")
+    markers = (r"\bcuda\b", ('cu" "da', 'cu" "da'), ("cu' 'da", "cu' 'da"))
     nodes = (ast.Constant, ast.JoinedStr)
 
     def check(self, node: ast.AST, context: Context) -> Iterator[Finding]:

@@ -334,7 +334,7 @@ class CudaVersionQuery(Rule):
     code = "NP503"
     name = "cuda-version-query"
     severity = Severity.WARNING
-    markers = (r"\bversion\.cuda\b", r"torch\.version import", r"\bversion\b.*\bcuda\b")
+    markers = (r"\bversion\.cuda\b", r"torch\.version import", ("cuda", r"\bversion\b.*\bcuda\b"))
     nodes = (ast.Attribute, ast.Name)
 
     def check(self, node: ast.AST, context: Context) -> Iterator[Finding]:
