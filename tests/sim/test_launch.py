@@ -64,6 +64,21 @@ def test_exit_codes_are_the_childs(code: str, expected: int) -> None:
     assert run(sys.executable, "-c", code).returncode == expected
 
 
+def test_a_script_that_fails_after_a_backward_pass_ends_with_its_traceback(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    # On one processor the thread of the backward pass is often still at work when the script ends.
+    script.write_text(
+        "import os, torch\n"
+        "os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\n"
+        "torch.ones(2, device='npu', requires_grad=True).sum().backward()\n"
+        "raise ValueError('after the backward pass')\n"
+    )
+    for _ in range(3):
+        done = run(script)
+        assert done.returncode == 1 and "ValueError: after the backward pass" in done.stderr, done.stderr
+        assert "terminate called" not in done.stderr
+
+
 def test_children_of_the_child_are_simulated_too() -> None:
     grandchild = "import torch; print(torch.npu.is_available())"
     code = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {grandchild!r}], check=True)"

@@ -40,13 +40,14 @@ class _Loader(importlib.abc.Loader):
 
     def exec_module(self, module: types.ModuleType) -> None:
         self._inner.exec_module(module)
-        from npuport.sim import formats, kernels, ops, rng
+        from npuport.sim import endings, formats, kernels, ops, rng
 
         kernels.load_library()
         kernels.install()
         rng.install()
         formats.install()
         ops.install()
+        endings.install()
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._inner, name)  # get_source and the like, which inspect and linecache ask for
