@@ -328,14 +328,15 @@ def test_bytes_around_an_edit_survive(data: bytes) -> None:
 @pytest.mark.skipif(not PROBE.is_dir(), reason="the collection of constructs is not here")
 def test_every_line_of_the_collection_is_edited_or_named() -> None:
     files = [file for file in read_tree(PROBE).files if not file.path.endswith("p15_py2.py")]
-    done = convert_files(files, Settings(), jobs=1)
+    settings = Settings(keep_lines=True)
+    done = convert_files(files, settings, jobs=1)
     assert not done.failures
     assert not done.unexplained
     project = Project(files)
     for before, after in zip(files, done.files, strict=True):
         old, new = before.text.splitlines(), after.text.splitlines()
         assert len(old) == len(new), f"{before.path}: the number of lines changed"
-        found = check_file(before, project, Settings())
+        found = check_file(before, project, settings)
         if {finding.code for finding in found} == {"NP900"}:  # its syntax is newer than this Python
             assert after.text == before.text
             continue

@@ -5,24 +5,83 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from npuport.facts import chip, torch_name
-from npuport.findings import Basis, Finding, Severity
+from npuport.facts import torch_name
+from npuport.findings import Applicability, Basis, Edit, Finding, Severity
 from npuport.rules.base import Context, Rule
-from npuport.rules.cuda_chain import CudaUse
+from npuport.rules.cuda_chain import CudaUse, cuda_use, npu_fix
+from npuport.rules.cuda_imports import scaler_group
 from npuport.rules.cuda_names import CudaNameRule
+from npuport.rules.grad_scaler import (
+    CUDA_NAMES,
+    HANDED_ON,
+    NPU_NAMES,
+    UPSTREAM,
+    UPSTREAM_NAMES,
+    chain_edits,
+    device_edit,
+    has_fused_optimizers,
+    is_created,
+    only_asks,
+    prefers_upstream,
+    saturates,
+)
 from npuport.rules.settings import Settings
+from npuport.source.module import parent
 from npuport.source.names import External
 
 
 class CudaGradScaler(CudaNameRule):
-    """CUDA's gradient scaler."""
+    """CUDA's gradient scaler, by name or because PyTorch's own is given no device."""
 
     code = "NP204"
     name = "cuda-grad-scaler"
+    markers = ("cuda", r"\bGradScaler\b")
+
+    def check(self, node: ast.AST, context: Context) -> Iterator[Finding]:
+        yield from super().check(node, context)
+        assert isinstance(node, ast.Attribute | ast.Name)
+        call = parent(node)
+        if isinstance(call, ast.Call) and call.func is node and context.name_of(node) in UPSTREAM_NAMES:
+            yield from self._without_device(node, call, context)
 
     def judge(self, use: CudaUse, context: Context) -> Iterator[Finding]:
-        text = "CUDA's GradScaler disables itself where there is no CUDA, so that float16 gradients underflow"
-        yield from self.rename(use, context, f"{text}; use {use.fact.npu_name}")
+        edits, safe = _upstream_edits(use, context)
+        if edits is None:
+            why = HANDED_ON if prefers_upstream(context.settings) and use.fact.name in CUDA_NAMES else ""
+            yield from self.rename(use, context, f"{_DISABLED}; use {use.fact.npu_name}{why}")
+        elif edits:
+            applicability = Applicability.SAFE if safe else Applicability.UNSAFE
+            fix = npu_fix(context, edits, applicability, f"use {UPSTREAM}")
+            yield self.at_use(use, context, f'{_DISABLED}; use {UPSTREAM}("npu", …)', fix, counterpart=UPSTREAM)
+
+    def _without_device(self, node: ast.expr, call: ast.Call, context: Context) -> Iterator[Finding]:
+        if call.args or any(keyword.arg == "device" for keyword in call.keywords):
+            return
+        edit = device_edit(call, context)
+        unknown = any(keyword.arg is None for keyword in call.keywords)
+        fact = torch_name(UPSTREAM)
+        doubtful = context.has_npu_branches or unknown
+        yield context.finding(
+            self,
+            node,
+            f"{_DISABLED}, and this one is CUDA's unless {'the dictionary' if unknown else 'it'} names another device",
+            fix=npu_fix(context, [edit], Applicability.SAFE, "name the device") if edit and not unknown else None,
+            basis=fact.basis if fact else None,
+            severity=Severity.WARNING if doubtful else self.severity,
+        )
+
+
+_DISABLED = "CUDA's GradScaler disables itself where there is no CUDA, so that float16 gradients underflow"
+
+
+def _upstream_edits(use: CudaUse, context: Context) -> tuple[list[Edit] | None, bool]:
+    """The edits that make a use PyTorch's own scaler, [] where others do, None where there are none; their safety."""
+    if not isinstance(use.node, ast.Name) or use.alias is None:
+        return chain_edits(use, context), True
+    group = scaler_group(use.alias, context)
+    if group is None:
+        return None, False
+    return (group.edits if is_created(use.node, context) else []), group.safe
 
 
 class CudaScalerState(Rule):
@@ -40,7 +99,8 @@ class CudaScalerState(Rule):
         if not isinstance(function, ast.Attribute) or function.attr != "load_state_dict":
             return
         made = context.resolver.instance_class(function.value, context.scope(node))
-        if isinstance(made, External) and made.name in _SCALERS:
+        future = frozenset() if prefers_upstream(context.settings) else CUDA_NAMES
+        if isinstance(made, External) and made.name in NPU_NAMES | future:
             yield context.finding(
                 self,
                 node,
@@ -48,9 +108,6 @@ class CudaScalerState(Rule):
                 " for it: add state['dynamic'] = True when you resume from a GPU's checkpoint",
                 basis=Basis("torch_npu.npu.amp.GradScaler.load_state_dict", "measured", "torch_npu 2.13.0"),
             )
-
-
-_SCALERS = {f"{owner}.amp.GradScaler" for owner in ("torch.cuda", "torch.npu", "torch_npu.npu")}
 
 
 class UpstreamGradScaler(Rule):
@@ -64,14 +121,13 @@ class UpstreamGradScaler(Rule):
 
     @classmethod
     def applies(cls, settings: Settings) -> bool:
-        target = chip(settings.chip)
-        return target is not None and target.overflow == "saturation"
+        return saturates(settings)
 
     def check(self, node: ast.AST, context: Context) -> Iterator[Finding]:
         assert isinstance(node, ast.Call)
-        if context.name_of(node.func) not in {"torch.amp.GradScaler", "torch.amp.grad_scaler.GradScaler"}:
+        if context.name_of(node.func) not in UPSTREAM_NAMES:
             return
-        fact = torch_name("torch.amp.GradScaler")
+        fact = torch_name(UPSTREAM)
         yield context.finding(
             self,
             node.func,
@@ -80,6 +136,35 @@ class UpstreamGradScaler(Rule):
             basis=fact.basis if fact else None,
             chip=context.settings.chip,
         )
+
+
+class FusedOptimizerWithNpuScaler(Rule):
+    """torch_npu's gradient scaler in a project that creates fused optimizers."""
+
+    code = "NP213"
+    name = "fused-optimizer-with-npu-scaler"
+    severity = Severity.WARNING
+    markers = (r"\bGradScaler\b",)
+    nodes = (ast.Attribute, ast.Name)
+
+    def check(self, node: ast.AST, context: Context) -> Iterator[Finding]:
+        assert isinstance(node, ast.Attribute | ast.Name)
+        around = parent(node)
+        name = None if isinstance(around, ast.Attribute) else context.name_of(node)
+        if name not in NPU_NAMES | CUDA_NAMES or not isinstance(node.ctx, ast.Load) or only_asks(node, context):
+            return
+        use = cuda_use(node, context)
+        if use is not None and _upstream_edits(use, context)[0] is not None:
+            return
+        if has_fused_optimizers(context.project):
+            remedy = "" if saturates(context.settings) else f', or use {UPSTREAM}("npu", …)'
+            yield context.finding(
+                self,
+                node,
+                "torch_npu's GradScaler hands itself to optimizers that unscale by themselves, and step() of torch's"
+                f" fused ones, of which this project speaks, raises TypeError for it: create them unfused{remedy}",
+                basis=Basis("torch_npu.npu.amp.GradScaler.step", "measured", "torch_npu 2.13.0"),
+            )
 
 
 class CudaAutocast(CudaNameRule):
@@ -93,4 +178,10 @@ class CudaAutocast(CudaNameRule):
         yield from self.rename(use, context, f"{text}; use {use.fact.npu_name}")
 
 
-RULES: tuple[type[Rule], ...] = (CudaGradScaler, CudaAutocast, CudaScalerState, UpstreamGradScaler)
+RULES: tuple[type[Rule], ...] = (
+    CudaGradScaler,
+    CudaAutocast,
+    CudaScalerState,
+    UpstreamGradScaler,
+    FusedOptimizerWithNpuScaler,
+)

@@ -129,10 +129,11 @@ def name_edits(use: CudaUse, context: Context) -> list[Edit] | None:
     if use.fact.status == "same":
         edit = token_edit(use, context)
         return [edit] if edit else [] if use.token is None else None
-    return _renaming(use, new, context)
+    return edits_to(use, new, context)
 
 
-def _renaming(use: CudaUse, new: str, context: Context) -> list[Edit] | None:
+def edits_to(use: CudaUse, new: str, context: Context) -> list[Edit] | None:
+    """The edits that make a use the name ``new``; [] where its alias does, None where the source cannot show it."""
     if use.literal is not None:
         owner, _, last = new.rpartition(".")
         edit = token_edit(use, context)

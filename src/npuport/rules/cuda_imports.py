@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from npuport.facts import CudaName, torch_cuda
 from npuport.findings import Applicability, Edit, Finding, Severity
 from npuport.rules.base import Context, Rule
 from npuport.rules.cuda_chain import ROOT
 from npuport.rules.cuda_names import BOTH, TorchCudaMissingName, alias_is_safe, stays
+from npuport.rules.grad_scaler import CUDA_NAMES, HANDED_ON, class_alias, prefers_upstream
 from npuport.rules.import_split import Target, retarget
 
 _MODULE = "torch_npu.npu"  # where submodules are imported from: torch.npu.amp would be a second copy of the module
@@ -43,27 +45,35 @@ class CudaImport(Rule):
 
     def _names(self, node: ast.ImportFrom, context: Context) -> Iterator[Finding]:
         """``from torch import cuda`` and ``from torch.cuda.x import y``."""
-        module = node.module or ""
         if node.level:
             return  # a module of the project's own
-        targets, moved = [], []
+        module = node.module or ""
         for alias in node.names:
             fact = torch_cuda(f"{module}.{alias.name}")
-            target = _target(module, alias, fact, context)
-            targets.append(target or Target(module, context.module.segment(alias)))
-            if target is not None:
-                moved.append(alias.name)
-            elif _of_torch_cuda(module) and not (fact and stays(fact, context)):
+            stays_there = _target(module, alias, fact, context) is None
+            if stays_there and _of_torch_cuda(module) and not (fact and stays(fact, context)):
                 place = (context.module.lines.span(node)[0], context.module.lines.span(alias)[1])
                 yield _missing(place, f"{module}.{alias.name}", fact, context)
+        moved = _moved(node, context)
         if moved:
-            names = [f"{module}.{name}" for name in moved]
-            local = [alias.asname or alias.name for alias in node.names if alias.name in moved]
-            safe = "*" not in local and all(alias_is_safe(name, context) for name in local)
-            yield self._finding(node, names, retarget(node, targets, context), context, safe=safe)
+            names = [f"{module}.{alias.name}" for alias in moved]
+            group = next((found for alias in moved if (found := scaler_group(_local(alias), context))), None)
+            if group is not None:
+                yield self._finding(node, names, group.edits, context, safe=group.safe)
+            else:
+                edits, safe = retarget(node, _targets(node, context), context), _is_safe(moved, context)
+                but = HANDED_ON if prefers_upstream(context.settings) and CUDA_NAMES.intersection(names) else ""
+                yield self._finding(node, names, edits, context, safe=safe, but=but)
 
     def _finding(
-        self, at: ast.AST, names: list[str], edits: list[Edit] | None, context: Context, *, safe: bool
+        self,
+        at: ast.AST,
+        names: list[str],
+        edits: list[Edit] | None,
+        context: Context,
+        *,
+        safe: bool,
+        but: str = "",
     ) -> Finding:
         certain = safe and not context.has_npu_branches
         applicability = Applicability.SAFE if certain else Applicability.UNSAFE
@@ -72,12 +82,63 @@ class CudaImport(Rule):
         return context.finding(
             self,
             at,
-            message + (BOTH if context.has_npu_branches else ""),
+            message + but + (BOTH if context.has_npu_branches else ""),
             fix=context.fix(edits, applicability, "import the NPU's") if edits is not None else None,
             basis=fact.basis if fact else None,
             severity=Severity.WARNING if context.has_npu_branches else self.severity,
             symbols=names,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class ScalerGroup:
+    """All that has to change in a file together so that a variable stands for PyTorch's own gradient scaler."""
+
+    edits: list[Edit]
+    safe: bool
+
+
+def scaler_group(local: str, context: Context) -> ScalerGroup | None:
+    """The edits for the variable ``local``, which imports bind to CUDA's scaler; None where torch_npu's replaces it."""
+    found = class_alias(local, context)
+    if found is None or not found[0]:
+        return None
+    imports, edits = found
+    safe = True
+    for node in imports:
+        edits_here = retarget(node, _targets(node, context, upstream=local), context)
+        if edits_here is None:
+            return None
+        edits = [*edits, *edits_here]
+        safe = safe and _is_safe([alias for alias in _moved(node, context) if _local(alias) != local], context)
+    return ScalerGroup(edits, safe)
+
+
+def _moved(node: ast.ImportFrom, context: Context) -> list[ast.alias]:
+    """The names that come from another module on an NPU."""
+    module = node.module or ""
+    facts = [(alias, torch_cuda(f"{module}.{alias.name}")) for alias in node.names]
+    return [alias for alias, fact in facts if _target(module, alias, fact, context) is not None]
+
+
+def _targets(node: ast.ImportFrom, context: Context, upstream: str | None = None) -> list[Target]:
+    """Where each name comes from; the variable ``upstream`` is to be PyTorch's own gradient scaler."""
+    module = node.module or ""
+    targets = []
+    for alias in node.names:
+        target = _target(module, alias, torch_cuda(f"{module}.{alias.name}"), context)
+        if _local(alias) == upstream:
+            target = Target("torch.amp", _as("GradScaler", _local(alias)))
+        targets.append(target or Target(module, context.module.segment(alias)))
+    return targets
+
+
+def _is_safe(moved: Sequence[ast.alias], context: Context) -> bool:
+    return all(alias.name != "*" and alias_is_safe(_local(alias), context) for alias in moved)
+
+
+def _local(alias: ast.alias) -> str:
+    return alias.asname or alias.name
 
 
 def _of_torch_cuda(module: str) -> bool:
@@ -136,7 +197,7 @@ def _target(module: str, alias: ast.alias, fact: CudaName | None, context: Conte
     source = fact.import_from
     if not autoloaded:
         source = "torch_npu" if source == "torch" else source.replace("torch.npu", _MODULE, 1)
-    return Target(source, _as(fact.npu_name.rpartition(".")[2], alias.asname or alias.name))
+    return Target(source, _as(fact.npu_name.rpartition(".")[2], _local(alias)))
 
 
 def _as(name: str, local: str) -> str:

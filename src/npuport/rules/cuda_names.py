@@ -9,6 +9,7 @@ from npuport.facts import CudaName, torch_cuda
 from npuport.findings import Applicability, Finding, Fix, Severity
 from npuport.rules.base import Context, Rule
 from npuport.rules.cuda_chain import ROOT, Arguments, CudaUse, arguments_of, cuda_use, name_edits, npu_fix, token_edit
+from npuport.rules.grad_scaler import chain_edits
 from npuport.source.module import parent
 
 BOTH = "; this file tells NPUs apart already, so read whether an NPU gets here"
@@ -63,6 +64,8 @@ def alias_is_safe(name: str, context: Context) -> bool:
 
 def _follows_alias(use: CudaUse, context: Context) -> bool:
     """Whether a use through an alias can be right once the alias stands for the NPU's."""
+    if chain_edits(use, context) is not None:
+        return True
     if arguments_for(use, context).problem is not None or (use.lookup is not None and use.literal is None):
         return False
     return use.fact.status != "renamed" or (not stays(use.fact, context) and name_edits(use, context) is not None)
@@ -113,7 +116,13 @@ class CudaNameRule(Rule):
         yield self.at_use(use, context, message, fix)
 
     def at_use(
-        self, use: CudaUse, context: Context, message: str, fix: Fix | None, severity: Severity | None = None
+        self,
+        use: CudaUse,
+        context: Context,
+        message: str,
+        fix: Fix | None,
+        severity: Severity | None = None,
+        counterpart: str | None = None,
     ) -> Finding:
         """A finding at a use; milder where the file has branches for NPUs."""
         severity = severity or self.severity
@@ -127,7 +136,7 @@ class CudaNameRule(Rule):
             basis=use.fact.basis,
             severity=severity,
             symbol=use.name,
-            counterpart=use.fact.npu_name,
+            counterpart=counterpart or use.fact.npu_name,
             note=use.fact.note or None,
         )
 
