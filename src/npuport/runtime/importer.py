@@ -19,7 +19,7 @@ from pathlib import Path
 from npuport.conversion.convert import BrokenFixError, convert_text
 from npuport.findings import Finding, Severity
 from npuport.rules.engine import check_file
-from npuport.rules.settings import Settings
+from npuport.runtime import target
 from npuport.source.files import FileKind, UndecodableError, decode
 from npuport.source.on_disk import TextsOnDisk
 from npuport.source.project import Project
@@ -47,7 +47,7 @@ def _converted_tree(file: Path, base: Path, data: bytes) -> ast.Module | None:
         source = decode(path, data, FileKind.PYTHON)
     except UndecodableError:
         return None  # Python's own message is the better one
-    project, settings = _project(base), Settings(keep_lines=True)
+    project, settings = _project(base), target.settings()
     for _ in range(_ROUNDS):
         findings = check_file(source, project, settings)
         try:
