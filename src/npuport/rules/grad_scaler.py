@@ -111,14 +111,18 @@ def device_edit(call: ast.Call, context: Context) -> Edit | None:
     return Edit(place, place, '"npu", ')
 
 
-def _creation_edit(node: ast.expr, context: Context) -> Edit | None:
-    """The device for a mention of the class that ``is_created``."""
+def _creation_edits(node: ast.expr, context: Context) -> list[Edit] | None:
+    """The device for a mention of the class that ``is_created``; [] where the call names one."""
     around = parent(node)
     assert isinstance(around, ast.Call)
+    if any(keyword.arg == "device" for keyword in around.keywords):
+        return []
     if around.func is node:
-        return device_edit(around, context)
+        edit = device_edit(around, context)
+        return [edit] if edit is not None else None
     end = context.module.lines.span(node)[1]
-    return Edit(end, end, ', "npu"') if re.compile(r"\s*,|\)").match(context.module.text, end) else None
+    plain = re.compile(r"\s*,|\)").match(context.module.text, end)
+    return [Edit(end, end, ', "npu"')] if plain else None
 
 
 def chain_edits(use: CudaUse, context: Context) -> list[Edit] | None:
@@ -136,8 +140,8 @@ def chain_edits(use: CudaUse, context: Context) -> list[Edit] | None:
     edits = edits_to(use, new, context) or _edits_with_torch(use, context)
     if not edits or not created:
         return edits or None
-    device = _creation_edit(use.node, context)
-    return [*edits, device] if device is not None else None
+    device = _creation_edits(use.node, context)
+    return [*edits, *device] if device is not None else None
 
 
 def _edits_with_torch(use: CudaUse, context: Context) -> list[Edit]:
@@ -160,7 +164,7 @@ def class_alias(local: str, context: Context) -> tuple[list[ast.ImportFrom], lis
         return None
     imports: list[ast.ImportFrom] = []
     mentions: list[ast.Name] = []
-    upstream_too = False
+    upstream_too = exported = False
     for node in module.nodes(module.lines.lines_with(local, rf"(?<!\w){re.escape(local)}(?!\w)")):
         if isinstance(node, ast.Import | ast.ImportFrom):
             for name in _imported_as(local, node):
@@ -168,6 +172,9 @@ def class_alias(local: str, context: Context) -> tuple[list[ast.ImportFrom], lis
                     return None
                 upstream_too |= name in UPSTREAM_NAMES
                 imports += [node] if isinstance(node, ast.ImportFrom) and name in CUDA_NAMES else []
+                exported |= not context.scope(node).is_function
+        elif isinstance(node, ast.Global):
+            exported = True
         elif isinstance(node, ast.Name) and node.id == local:
             mentions.append(node)
         elif isinstance(node, _BINDING) and local in (getattr(node, "name", None), getattr(node, "arg", None)):
@@ -175,7 +182,9 @@ def class_alias(local: str, context: Context) -> tuple[list[ast.ImportFrom], lis
     if any(len(CUDA_NAMES.intersection(_imported(node))) != 1 for node in imports):
         return None
     edits = _edits_of_mentions(mentions, context, upstream_too=upstream_too)
-    return None if edits is None or _handed_on(local, context, used=bool(mentions)) else (imports, edits)
+    if edits is None or (exported and _handed_on(local, context, used=bool(mentions))):
+        return None
+    return imports, edits
 
 
 _BINDING = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.arg, ast.ExceptHandler, ast.pattern)
@@ -200,16 +209,14 @@ def _edits_of_mentions(mentions: list[ast.Name], context: Context, *, upstream_t
                 return None
         elif is_created(node, context):
             assert isinstance(around, ast.Call)
-            if any(keyword.arg == "device" for keyword in around.keywords):
-                continue
             if upstream_too and around.func is node and around.args:
                 if not isinstance(around.args[0], ast.Constant) or not isinstance(around.args[0].value, str):
                     return None  # a device for one of the imported classes, a scale for the other
                 continue
-            edit = _creation_edit(node, context)
-            if edit is None:
+            device = _creation_edits(node, context)
+            if device is None:
                 return None
-            edits.append(edit)
+            edits += device
         elif not only_asks(node, context):
             return None
     return edits
@@ -220,17 +227,18 @@ def _handed_on(local: str, context: Context, *, used: bool) -> bool:
     here, text = context.module.path, context.module.text
     if not used and here.rpartition("/")[2] == "__init__.py":
         return True  # what else would it be imported for
-    if "__all__" in text and re.search(rf"[\"']{re.escape(local)}[\"']", text):
+    public = "__all__" in text
+    if public and re.search(rf"[\"']{re.escape(local)}[\"']", text):
         return True
     return any(
-        _takes(local, here, path, context.project)
+        _takes(local, here, path, context.project, stars=not public)
         for path, other in context.project.texts.items()
-        if path != here and (local in other or "import *" in other)
+        if path != here and (local in other or (not public and "import *" in other))
     )
 
 
-def _takes(local: str, owner: str, path: str, project: Project) -> bool:
-    """Whether the module at ``path`` gets the name ``local`` from the one at ``owner``."""
+def _takes(local: str, owner: str, path: str, project: Project, *, stars: bool) -> bool:
+    """Whether the module at ``path`` gets the name ``local`` from the one at ``owner``, if need be with all others."""
     module = project.module(path)
     if module is None:
         return False
@@ -244,6 +252,6 @@ def _takes(local: str, owner: str, path: str, project: Project) -> bool:
             located = project.locate(target, path)
             if located is None or located[0] != owner:
                 continue
-            if alias.name == "*" or located[1] == local or (not located[1] and f".{local}" in module.text):
+            if (alias.name == "*" and stars) or located[1] == local or (not located[1] and f".{local}" in module.text):
                 return True
     return False
