@@ -121,8 +121,9 @@ def _creation_edits(node: ast.expr, context: Context) -> list[Edit] | None:
         edit = device_edit(around, context)
         return [edit] if edit is not None else None
     end = context.module.lines.span(node)[1]
-    plain = re.compile(r"\s*,|\)").match(context.module.text, end)
-    return [Edit(end, end, ', "npu"')] if plain else None
+    after = re.compile(r"\s*([,)])").match(context.module.text, end)
+    closes = after is not None and after[1] == ")" and after.end() != context.module.lines.span(around)[1]
+    return [Edit(end, end, ', "npu"')] if after is not None and not closes else None  # a parenthesis of the name's own
 
 
 def chain_edits(use: CudaUse, context: Context) -> list[Edit] | None:
