@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -19,7 +20,7 @@ from npuport.source.resolver import Resolver
 from npuport.source.scopes import Scope
 
 
-class Rule:
+class Rule(ABC):
     """One kind of CUDA code that matters on Ascend. Rules keep no state, read no files and print nothing.
 
     A rule is shown every node of the types in ``nodes`` that stands in a statement with a line that one of its
@@ -38,9 +39,9 @@ class Rule:
         """Whether the rule has anything to say for this port; a rule that has not costs nothing."""
         return True
 
+    @abstractmethod
     def check(self, node: ast.AST, context: Context) -> Iterator[Finding]:
         """Findings at ``node``."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)

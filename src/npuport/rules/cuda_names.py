@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from abc import abstractmethod
 from collections.abc import Iterator
 
 from npuport.facts import CudaName, torch_cuda
@@ -94,9 +95,9 @@ class CudaNameRule(Rule):
         if use is not None and owner(use, context) == self.code:
             yield from self.judge(use, context)
 
+    @abstractmethod
     def judge(self, use: CudaUse, context: Context) -> Iterator[Finding]:
         """Findings about one use of this rule's own."""
-        raise NotImplementedError
 
     def rename(
         self, use: CudaUse, context: Context, message: str, applicability: Applicability = Applicability.SAFE
