@@ -99,14 +99,23 @@ def _generated(compiler: str, target: Path, name: str, text: str) -> Path:
 
 
 def imported_functions(torch_npu: Path) -> set[str]:
-    """Plain C functions of CANN that torch_npu's libraries import and none of them defines."""
+    """Functions of CANN that torch_npu's libraries import and none of them defines.
+
+    C functions by their name; of C++ only the graph engine's (namespace ``ge``, imported up to torch_npu 2.6), by
+    their mangled name.
+    """
+    return {name for name in undefined_symbols(torch_npu) if re.match(r"(acl|rt[A-Z]|Msprof|Hccl|_Z)", name)}
+
+
+def undefined_symbols(torch_npu: Path) -> set[str]:
+    """What torch_npu's libraries import and none of them defines: CANN's, Python's, and the C functions of PyTorch."""
     wanted: set[str] = set()
     defined: set[str] = set()
     for library in _loaded_libraries(torch_npu):
         here, missing = _symbols(library)
         defined |= here
         wanted |= missing
-    return {name for name in wanted - defined if re.match(r"(acl|rt[A-Z]|Msprof|Hccl|ge[A-Z])", name)}
+    return wanted - defined
 
 
 def operator_names(torch_npu: Path) -> set[str]:
@@ -122,6 +131,11 @@ def _loaded_libraries(torch_npu: Path) -> list[Path]:
     return sorted([*torch_npu.glob("*.so"), *(path for path in torch_npu.glob("lib/*.so") if "atb" not in path.name)])
 
 
+def _is_of_torch(name: str) -> bool:
+    """Whether a mangled C++ name is none of the graph engine's: torch's own, which are many."""
+    return name.startswith("_Z") and not name.startswith(("_ZN2ge", "_ZNK2ge"))
+
+
 def _symbols(library: Path) -> tuple[set[str], set[str]]:
     """Names that ``library`` defines, and names it imports without saying from which version of which library."""
     from elftools.elf.elffile import ELFFile
@@ -132,7 +146,7 @@ def _symbols(library: Path) -> tuple[set[str], set[str]]:
         elf = ELFFile(file)
         versions = elf.get_section_by_name(".gnu.version")
         for index, symbol in enumerate(elf.get_section_by_name(".dynsym").iter_symbols()):
-            if not symbol.name or symbol.name.startswith("_Z"):
+            if not symbol.name or _is_of_torch(symbol.name):
                 continue
             if symbol["st_shndx"] != "SHN_UNDEF":
                 defined.add(symbol.name)
@@ -158,9 +172,20 @@ def _needed(library: Path) -> list[str]:
         ]
 
 
+# Loading torch_npu 2.6 registers its graph operators; nobody looks them up outside of graph mode.
+_REGISTRATION = "_ZN2ge23OperatorCreatorRegister"
+
+
 def _failing_functions(names: Iterable[str]) -> str:
-    lines = [f'aclError {name}(void) {{ return npuport_not_simulated("{name}"); }}' for name in sorted(names)]
-    return "\n".join(['#include "stand_in.h"', *lines, ""])
+    lines = ['#include "stand_in.h"']
+    for name in sorted(names):
+        if name.startswith(_REGISTRATION):
+            lines.append(f"void {name}(void) {{}}")
+        elif name.startswith("_Z"):  # a constructor has no way to fail
+            lines.append(f'void {name}(void) {{ npuport_abort("{name}"); }}')
+        else:
+            lines.append(f'aclError {name}(void) {{ return npuport_not_simulated("{name}"); }}')
+    return "\n".join([*lines, ""])
 
 
 def _failing_operators(names: Iterable[str]) -> str:

@@ -24,6 +24,11 @@ aclError npuport_not_simulated(const char* function) {
     return npuport_fail(ACL_ERROR_FEATURE_UNSUPPORTED, "npuport simulated NPU does not simulate %s", function);
 }
 
+void npuport_abort(const char* function) {
+    fprintf(stderr, "npuport simulated NPU does not simulate %s (graph mode)\n", function);
+    abort();
+}
+
 /* Reading the text clears it, as in CANN. */
 const char* aclGetRecentErrMsg(void) {
     memcpy(handed_out, message, sizeof handed_out);

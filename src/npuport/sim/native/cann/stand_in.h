@@ -33,6 +33,7 @@ enum { MAX_DEVICES = 64 };
 aclError npuport_fail(aclError code, const char* format, ...) __attribute__((format(printf, 2, 3)));
 aclError npuport_no_reference(const char* operator_name);
 aclError npuport_not_simulated(const char* function);
+_Noreturn void npuport_abort(const char* function);
 
 /* device.c */
 int npuport_device_count(void);
