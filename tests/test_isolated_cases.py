@@ -1,0 +1,99 @@
+"""tools/isolated_cases.py: a case that crashes or hangs costs nothing but itself."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
+isolated_cases = pytest.importorskip("isolated_cases")
+run_torch_npu_tests = pytest.importorskip("run_torch_npu_tests")
+
+TESTS = """
+import os, signal, time, unittest
+
+class TestAll(unittest.TestCase):
+    def test_a_passes(self):
+        pass
+    def test_b_fails(self):
+        self.assertEqual(1, 2, "wrong number")
+    def test_c_crashes(self):
+        os.kill(os.getpid(), signal.SIGSEGV)
+    def test_d_hangs(self):
+        time.sleep(60)
+    def test_e_leaves(self):
+        os._exit(0)
+    @unittest.skip("no such device")
+    def test_f_is_skipped(self):
+        pass
+    @unittest.expectedFailure
+    def test_g_fails_as_expected(self):
+        self.fail("known")
+    def test_h_has_subtests(self):
+        for number in range(3):
+            with self.subTest(number=number):
+                self.assertNotEqual(number, 1, "one")
+    def test_i_passes(self):
+        pass
+"""
+
+
+def run(folder: Path, text: str, seconds: float = 2) -> dict[str, tuple[str, str]]:
+    (folder / "test_them.py").write_text(text)
+    cases = isolated_cases.run_file([], folder, "test_them.py", folder, {}, seconds)
+    return {case.name: (case.outcome, case.text) for case in cases}
+
+
+def test_every_case_has_its_outcome(tmp_path: Path) -> None:
+    found = run(tmp_path, TESTS)
+    assert {name.removeprefix("TestAll::test_")[0]: outcome for name, (outcome, _text) in found.items()} == {
+        "a": "pass", "b": "fail", "c": "crash", "d": "timeout", "e": "crash", "f": "skip", "g": "pass", "h": "fail",
+        "i": "pass",
+    }  # fmt: skip
+    assert "wrong number" in found["TestAll::test_b_fails"][1]
+    assert "SIGSEGV" in found["TestAll::test_c_crashes"][1]
+    assert "no such device" in found["TestAll::test_f_is_skipped"][1]
+    assert "one" in found["TestAll::test_h_has_subtests"][1]
+
+
+@pytest.mark.parametrize(
+    ("text", "outcome", "says"),
+    [
+        ("import no_such_module_anywhere", "error", "no_such_module_anywhere"),
+        ("import os; os._exit(3)", "crash", "exit code 3"),
+        ("import time; time.sleep(60)", "timeout", "no end after 2 s"),
+    ],
+)
+def test_a_file_that_does_not_load(tmp_path: Path, text: str, outcome: str, says: str) -> None:
+    ((name, (found, message)),) = run(tmp_path, text).items()
+    assert (name, found) == ("(collection)", outcome)
+    assert says in message
+
+
+def test_the_list_of_known_failures() -> None:
+    Known, Case = run_torch_npu_tests.Known, isolated_cases.Case
+    known = [
+        Known("test/npu/test_graph_*.py", "*", "graph mode", ""),
+        Known("test/nn/test_a.py", "TestA::test_[x]", "gap", ""),
+        Known("test/nn/test_a.py", "TestA::test_gone", "gap", ""),
+        Known("test/nn/test_other.py", "*", "gap", ""),
+    ]
+    cases = [
+        Case("test/npu/test_graph_a.py", "TestG::test_1", "crash"),
+        Case("test/nn/test_a.py", "TestA::test_[x]", "pass"),
+        Case("test/nn/test_a.py", "TestA::test_x", "fail"),
+        Case("test/nn/test_a.py", "TestA::test_y", "skip", "this test is disabled now"),
+    ]
+    columns = [run_torch_npu_tests.column_of(case, known) for case in cases]
+    assert columns == ["graph mode", "pass", "not listed", "disabled"]
+    assert [row.cases for row, _ in run_torch_npu_tests.stale(cases, known)] == ["TestA::test_[x]", "TestA::test_gone"]
+    lines = run_torch_npu_tests.table(cases, known).splitlines()
+    assert lines[1].split()[-1] == "%" and lines[1].split()[-2] == "50.0"  # test/nn
+    assert lines[2].split()[-1] == "-"  # test/npu: nothing but graph mode
+
+
+def test_the_list_is_in_order() -> None:
+    rows = [(row.file, row.cases) for row in run_torch_npu_tests.read_known(run_torch_npu_tests.KNOWN)]
+    assert rows == sorted(set(rows))
