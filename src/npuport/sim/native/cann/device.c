@@ -18,27 +18,41 @@ static long long setting(const char* name, long long otherwise) {
     return text && *text ? atoll(text) : otherwise;
 }
 
-/* ASCEND_RT_VISIBLE_DEVICES counts as on a real machine: ascending device numbers, anything else leaves no device. */
-static int visible_devices(int available) {
+/* ASCEND_RT_VISIBLE_DEVICES counts as on a real machine: ascending device numbers, anything else leaves no device. `numbers` gets what
+ * the visible devices are called on the machine. */
+static int visible_devices(int available, int numbers[MAX_DEVICES]) {
     const char* text = getenv("ASCEND_RT_VISIBLE_DEVICES");
-    if (!text) return available;
     int count = 0;
+    if (!text) {
+        for (; count < available; count++) numbers[count] = count;
+        return count;
+    }
     long previous = -1;
     while (*text) {
         char* end;
         long device = strtol(text, &end, 10);
         if (end == text || device <= previous || device >= available) return 0;
+        numbers[count++] = (int)device;
         previous = device;
-        count++;
         text = *end == ',' ? end + 1 : end;
         if (*end && *end != ',') return 0;
     }
     return count;
 }
 
-int npuport_device_count(void) {
+static int devices_of_machine(void) {
     long long devices = setting("NPUPORT_SIM_DEVICES", 1);
-    return visible_devices(devices < 0 ? 0 : devices > MAX_DEVICES ? MAX_DEVICES : (int)devices);
+    return devices < 0 ? 0 : devices > MAX_DEVICES ? MAX_DEVICES : (int)devices;
+}
+
+int npuport_device_count(void) {
+    int numbers[MAX_DEVICES];
+    return visible_devices(devices_of_machine(), numbers);
+}
+
+int npuport_physical_device(int device) {
+    int numbers[MAX_DEVICES];
+    return device < visible_devices(devices_of_machine(), numbers) ? numbers[device] : device;
 }
 
 int npuport_current_device(void) { return chosen >= 0 ? chosen : default_device; }

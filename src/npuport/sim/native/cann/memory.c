@@ -1,4 +1,4 @@
-/* Device memory is host memory, counted per device against the memory of the chip. */
+/* Device memory is host memory, counted per device (ledger.c) against the memory of the chip. */
 #include "stand_in.h"
 
 #include <pthread.h>
@@ -11,28 +11,6 @@ typedef struct { int file; size_t size; int device; } Physical;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static Block* blocks; /* torch_npu's allocator takes segments of megabytes, so the list is short */
-static size_t used[MAX_DEVICES];
-
-size_t npuport_memory_used(int device) {
-    pthread_mutex_lock(&lock);
-    size_t bytes = used[device];
-    pthread_mutex_unlock(&lock);
-    return bytes;
-}
-
-static bool take(int device, size_t size) {
-    pthread_mutex_lock(&lock);
-    bool fits = size <= npuport_memory_total() && used[device] <= npuport_memory_total() - size;
-    if (fits) used[device] += size;
-    pthread_mutex_unlock(&lock);
-    return fits;
-}
-
-static void give_back(int device, size_t size) {
-    pthread_mutex_lock(&lock);
-    used[device] -= size;
-    pthread_mutex_unlock(&lock);
-}
 
 static void remember(char* start, size_t size, int device) {
     Block* block = malloc(sizeof *block);
@@ -81,11 +59,11 @@ aclError aclrtMalloc(void** pointer, size_t size, int policy) {
     if (device < 0) return npuport_fail(ACL_ERROR_RT_CONTEXT_NULL, "aclrtMalloc: this thread has no device");
     size_t rounded = (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     if (size == 0 || rounded < size) return npuport_fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtMalloc: size %zu", size);
-    if (!take(device, rounded)) return out_of_memory(device, rounded);
+    if (!npuport_take_memory(device, rounded)) return out_of_memory(device, rounded);
     /* Only what is written takes memory of the host; without MAP_NORESERVE a large reservation would make fork() fail. */
     void* start = mmap(NULL, rounded, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (start == MAP_FAILED) {
-        give_back(device, rounded);
+        npuport_give_memory_back(device, rounded);
         return npuport_fail(ACL_ERROR_RT_MEMORY_ALLOCATION, "the host has no %zu bytes left for the simulated device %d", rounded, device);
     }
     remember(start, rounded, device);
@@ -99,7 +77,7 @@ aclError aclrtFree(void* pointer) {
     Block block;
     if (!forget(pointer, &block)) return npuport_fail(ACL_ERROR_RT_MEMORY_FREE, "aclrtFree: %p is not device memory", pointer);
     munmap(pointer, block.size);
-    give_back(block.device, block.size);
+    npuport_give_memory_back(block.device, block.size);
     return ACL_SUCCESS;
 }
 
@@ -204,11 +182,11 @@ aclError aclrtMallocPhysical(void** handle, size_t size, const void* properties,
     (void)properties, (void)flags;
     int device = npuport_current_device();
     if (device < 0) return npuport_fail(ACL_ERROR_RT_CONTEXT_NULL, "aclrtMallocPhysical: this thread has no device");
-    if (!take(device, size)) return out_of_memory(device, size);
+    if (!npuport_take_memory(device, size)) return out_of_memory(device, size);
     int file = memfd_create("npuport", MFD_CLOEXEC);
     if (file < 0 || ftruncate(file, (off_t)size)) {
         if (file >= 0) close(file);
-        give_back(device, size);
+        npuport_give_memory_back(device, size);
         return npuport_fail(ACL_ERROR_RT_MEMORY_ALLOCATION, "the host has no %zu bytes left for the simulated device %d", size, device);
     }
     Physical* physical = malloc(sizeof *physical);
@@ -220,7 +198,7 @@ aclError aclrtMallocPhysical(void** handle, size_t size, const void* properties,
 aclError aclrtFreePhysical(void* handle) {
     Physical* physical = handle;
     close(physical->file);
-    give_back(physical->device, physical->size);
+    npuport_give_memory_back(physical->device, physical->size);
     free(physical);
     return ACL_SUCCESS;
 }

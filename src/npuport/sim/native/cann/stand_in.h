@@ -38,10 +38,13 @@ _Noreturn void npuport_abort(const char* function);
 /* device.c */
 int npuport_device_count(void);
 int npuport_current_device(void); /* -1 when this thread has none */
+int npuport_physical_device(int device); /* the machine's number of a device that this process may see under another */
 size_t npuport_memory_total(void);
 double npuport_now_ms(void);
 
-/* memory.c */
-size_t npuport_memory_used(int device);
+/* ledger.c */
+bool npuport_take_memory(int device, size_t size); /* false where the device has not so much left */
+void npuport_give_memory_back(int device, size_t size);
+size_t npuport_memory_used(int device); /* by all processes of the run */
 
 #endif
