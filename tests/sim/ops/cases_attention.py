@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import torch
-from harness import agree, close, raises, same_on_both
+from harness import agree, close, same_on_both
 from torch.nn.functional import scaled_dot_product_attention
 
 npu = torch.ops.npu
@@ -196,27 +196,6 @@ def case_half_precision_is_rounded_once():
         expected = written_out(q.double(), k.double(), v.double())
         assert found.dtype == dtype
         torch.testing.assert_close(found.cpu(), expected.to(dtype), rtol=torch.finfo(dtype).eps, atol=1e-4)
-
-
-def case_what_no_document_settles_is_refused():
-    q, k, v = (t.npu() for t in operands())
-    rope = torch.randn(BATCH, HEADS, QUERIES, 4).npu()
-    raises(
-        NotImplementedError, "query_rope", lambda: npu.npu_fusion_attention_v2(q, k, v, HEADS, "BNSD", query_rope=rope)
-    )
-    raises(
-        NotImplementedError,
-        "sparse_mode 7",
-        lambda: npu.npu_fusion_attention(q, k, v, HEADS, "BNSD", atten_mask=TRIANGLE.npu(), sparse_mode=7),
-    )
-    raises(
-        RuntimeError,
-        "compressed",
-        lambda: npu.npu_fusion_attention(q, k, v, HEADS, "BNSD", atten_mask=TRIANGLE.npu()[:9, :9], sparse_mode=2),
-    )
-    tokens = torch.randn(5, HEADS, WIDTH).npu()
-    raises(RuntimeError, "actual_seq_qlen", lambda: npu.npu_fusion_attention(tokens, tokens, tokens, HEADS, "TND"))
-    raises(RuntimeError, "input_layout", lambda: npu.npu_fusion_attention(q, k, v, HEADS, "NBSD"))
 
 
 def case_scaled_dot_product_attention_equals_the_cpu():

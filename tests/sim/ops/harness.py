@@ -69,3 +69,9 @@ def raises(kind, words, function):
         assert words in str(error), str(error)
         return
     raise AssertionError(f"no {kind.__name__} with {words!r}")
+
+
+def gradients_check(function, *tensors):
+    """torch.autograd.gradcheck of `function` of npu tensors, in float64."""
+    leaves = [t.detach().double().npu().requires_grad_() if t.is_floating_point() else t.npu() for t in tensors]
+    assert torch.autograd.gradcheck(function, leaves, eps=1e-6, atol=1e-6, rtol=1e-4, check_undefined_grad=False)

@@ -2,11 +2,12 @@
 
 `scaled_dot_product` decides when `aten::scaled_dot_product_attention` comes here. Signatures: torch_npu 2.13.0. The
 dropout mask is drawn as the CPU run of `scaled_dot_product_attention` draws it; the returned seed brings it back for
-the backward operator.
+the backward operator. A seed without a dropout_mask is ignored, as op-plugin's code ignores it.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,238 +15,122 @@ import torch
 from torch import Tensor
 
 from npuport.sim.ops import attention_maths as maths
-from npuport.sim.ops.dropout import npu_dropout_gen_mask, unpack_bits
-from npuport.sim.ops.randomness import device_generator, replaying, seed_for, state_for
-from npuport.sim.ops.registration import StaysOnHost, kernel
+from npuport.sim.ops.attention_call import AttentionCall, join_heads, split_heads
+from npuport.sim.ops.precision import wide
+from npuport.sim.ops.registration import StaysOnHost, kernel, lent
 from npuport.sim.ops.unavailable import NoReferenceError
 
 # softmax_max and softmax_sum repeat each number (SOFTMAXMAX_LAST_DIMSHAPE of FlashAttentionKernelNpuOpApi.cpp).
 _LANES = 8
-_LAYOUTS = ("BSH", "SBH", "BSND", "BNSD", "TND")
 
 
-def split_heads(tensor: Tensor, layout: str, heads: int) -> Tensor:
-    """The tensor as [B, N, S, D]; a TND tensor counts as one sequence."""
-    if layout == "BNSD":
-        return tensor
-    if layout == "BSND":
-        return tensor.transpose(1, 2)
-    if layout == "TND":
-        return tensor.transpose(0, 1)[None]
-    width = tensor.size(-1) // heads
-    if layout == "BSH":
-        return tensor.view(*tensor.shape[:2], heads, width).transpose(1, 2)
-    return tensor.view(*tensor.shape[:2], heads, width).permute(1, 2, 0, 3)
-
-
-def join_heads(tensor: Tensor, layout: str) -> Tensor:
-    """Undo `split_heads`, contiguous."""
-    if layout == "BNSD":
-        return tensor.contiguous()
-    if layout == "BSND":
-        return tensor.transpose(1, 2).contiguous()
-    if layout == "TND":
-        return tensor[0].transpose(0, 1).contiguous()
-    if layout == "BSH":
-        return tensor.transpose(1, 2).flatten(2)
-    return tensor.permute(2, 0, 1, 3).flatten(2)
-
-
-class _Problem:
-    """One call in the [B, N, S, D] layout, cut into the sequences that are attended separately (one, except for
-    TND).
-    """
-
-    def __init__(
-        self, query: Tensor, key: Tensor, value: Tensor, heads: int, layout: str, arguments: dict[str, Any]
-    ) -> None:
-        self.layout = layout.upper()
-        self.arguments = arguments
-        if self.layout not in _LAYOUTS:
-            raise RuntimeError(
-                f"npu_fusion_attention: input_layout must be one of {', '.join(_LAYOUTS)}, got {layout!r}"
-            )
-        if not 0 < arguments["keep_prob"] <= 1:
-            raise RuntimeError(f"The keep_prob value must be in range of (0, 1], but got {arguments['keep_prob']}")
-        if heads <= 0:
-            raise RuntimeError(f"head_num must > 0, but got {heads}")
-        self.query = split_heads(query, self.layout, heads)
-        key_heads = key.size(-1) // self.query.size(-1) if self.layout in ("BSH", "SBH") else heads
-        self.key = split_heads(key, self.layout, key_heads)
-        self.value = split_heads(value, self.layout, key_heads)
-        if self.query.size(1) != heads or heads % self.key.size(1):
-            raise RuntimeError(
-                f"npu_fusion_attention: head_num {heads} does not fit {self.query.size(1)} query heads and "
-                f"{self.key.size(1)} key heads"
-            )
-        self.options = maths.Options(
-            scale=arguments["scale"],
-            keep_prob=arguments["keep_prob"],
-            sparse_mode=arguments["sparse_mode"],
-            pre_tokens=arguments["pre_tokens"],
-            next_tokens=arguments["next_tokens"],
-            pse_before_scale=arguments.get("pse_type", 1) == 1,
-            prefix=tuple(arguments.get("prefix") or ()),
-        )
-        self._refuse_what_no_document_settles()
-
-    def _refuse_what_no_document_settles(self) -> None:
-        given = self.arguments
-        name = "npu::npu_fusion_attention"
-        if given.get("query_rope") is not None or given.get("key_rope") is not None:
-            raise NoReferenceError(name + "_v2", "query_rope and key_rope")
-        if given.get("pse_type", 1) not in (0, 1):
-            raise NoReferenceError(name + "_v2", f"pse_type {given['pse_type']}, which generates the bias inside")
-        if given.get("padding_mask") is not None:
-            raise NoReferenceError(name, "padding_mask, documented as unsupported")
-        pse = given.get("pse")
-        if pse is not None and (self.layout == "TND" or pse.size(-2) not in (1, self.query.size(2))):
-            raise NoReferenceError(
-                name, f"pse of shape {list(pse.shape)} with {self.layout} and {self.query.size(2)} queries"
-            )
-
-    def sequences(self) -> list[tuple[slice, slice]]:
-        """Which queries attend to which keys."""
-        if self.layout != "TND":
-            return [(slice(None), slice(None))]
-        queries, keys = (
-            _as_list(self.arguments.get("actual_seq_qlen")),
-            _as_list(self.arguments.get("actual_seq_kvlen")),
-        )
-        if not queries or len(queries) != len(keys):
-            raise RuntimeError(
-                "npu_fusion_attention: layout TND needs actual_seq_qlen and actual_seq_kvlen of the same length, "
-                f"got {len(queries)} and {len(keys)}"
-            )
-        if queries[-1] > self.query.size(2) or keys[-1] > self.key.size(2):
-            raise RuntimeError(
-                f"npu_fusion_attention: cumulative lengths end at {queries[-1]} and {keys[-1]}, beyond the "
-                f"{self.query.size(2)} queries and {self.key.size(2)} keys"
-            )
-        starts = zip([0, *queries[:-1]], queries, [0, *keys[:-1]], keys, strict=True)
-        return [(slice(q, q_end), slice(k, k_end)) for q, q_end, k, k_end in starts]
-
-    def operands(self, rows: slice, columns: slice) -> dict[str, Any]:
-        """Arguments of `maths.attend` for one sequence, but for dropout."""
-        query, key = self.query[:, :, rows], self.key[:, :, columns]
-        mask = self.arguments.get("atten_mask")
-        if (
-            mask is not None
-            and self.layout == "TND"
-            and self.options.sparse_mode in (maths.MODE_DEFAULT, maths.MODE_ALL)
-        ):
-            mask = mask[: query.size(2), : key.size(2)]
-        return {
-            "query": query,
-            "key": key,
-            "value": self.value[:, :, columns],
-            "options": self.options,
-            "hidden": maths.hidden_positions(mask, query.size(2), key.size(2), self.options),
-            "pse": self.arguments.get("pse"),
-            "sink": self.arguments.get("sink"),
-        }
-
-    def sizes(self) -> list[tuple[int, int, int, int]]:
-        """[B, N, Sq, Skv] of each sequence."""
-        found = []
-        for rows, columns in self.sequences():
-            query, key = self.query[:, :, rows], self.key[:, :, columns]
-            found.append((query.size(0), query.size(1), query.size(2), key.size(2)))
-        return found
-
-    def draw(self) -> tuple[Tensor | None, int, int]:
-        """Dropout decisions of the forward pass, flat over all sequences (1 keeps; None without dropout), and the seed
-        and offset that bring them back.
-        """
-        seed, offset = self.arguments.get("seed", 0), self.arguments.get("offset", 0)
-        if self.options.keep_prob == 1:
-            return None, seed, offset
-        given = self.arguments.get("dropout_mask")
-        if given is not None:
-            return unpack_bits(given, torch.empty(self.count())), seed, offset
-        with device_generator() as state:
-            return self._drawn(), seed_for(state), 0
-
-    def draw_again(self, seed: int, offset: int) -> Tensor | None:
-        """The decisions behind a seed and an offset: of a forward pass, or of `npu::_npu_dropout_gen_mask`."""
-        keep = self.options.keep_prob
-        if keep == 1:
-            return None
-        state = state_for(seed)
-        if state is None:
-            mask = npu_dropout_gen_mask(torch.empty(0), [self.count()], 1 - keep, seed, offset)
-            return unpack_bits(mask, torch.empty(self.count()))
-        with replaying(state):
-            return self._drawn()
-
-    def _drawn(self) -> Tensor:
-        keep = self.options.keep_prob
-        return torch.cat([torch.empty(size).bernoulli_(keep).flatten() for size in self.sizes()])
-
-    def cut(self, survivors: Tensor | None) -> list[Tensor | None]:
-        """`survivors` for each sequence."""
-        if survivors is None:
-            return [None for _ in self.sizes()]
-        parts = survivors.flatten().split([b * n * q * k for b, n, q, k in self.sizes()])
-        return [part.view(size) for part, size in zip(parts, self.sizes(), strict=True)]
-
-    def count(self) -> int:
-        """How many probabilities there are: what the operator returns as numels."""
-        return sum(b * n * q * k for b, n, q, k in self.sizes())
-
-
-def _as_list(lengths: Any) -> list[int]:
-    return [] if lengths is None else lengths.tolist() if isinstance(lengths, Tensor) else list(lengths)
-
-
-def _as_int(number: Any) -> int:
-    return 0 if number is None else int(number)
-
-
-def _forward(problem: _Problem) -> tuple[Tensor, Tensor, Tensor, Tensor, int, int]:
+def _forward(call: AttentionCall) -> tuple[Tensor, Tensor, Tensor, Tensor, int, int]:
     """(output, softmax_max, softmax_sum, the empty softmax_out, seed, offset)."""
-    query = problem.query
-    output = query.new_zeros(*query.shape[:3], problem.value.size(-1))
-    row_max = torch.zeros(query.shape[:3])
-    row_sum = torch.zeros(query.shape[:3])
-    survivors, seed, offset = problem.draw()
-    for (rows, columns), kept in zip(problem.sequences(), problem.cut(survivors), strict=True):
-        found = maths.attend(**problem.operands(rows, columns), survivors=kept)
+    query = call.query
+    output = query.new_zeros(*query.shape[:3], call.value.size(-1))
+    row_max = wide(query).new_zeros(query.shape[:3])
+    row_sum = torch.zeros_like(row_max)
+    survivors, seed, offset = call.draw()
+    for piece, kept in zip(call.pieces, call.cut(survivors), strict=True):
+        found = maths.attend(**call.operands(piece), survivors=kept)
+        rows = piece.rows
         output[:, :, rows], row_max[:, :, rows], row_sum[:, :, rows] = found.output, found.row_max, found.row_sum
-    statistics = _statistics(problem, row_max), _statistics(problem, row_sum)
-    return join_heads(output, problem.layout), *statistics, query.new_empty(0), seed, offset
+    statistics = _store_statistics(call, row_max), _store_statistics(call, row_sum)
+    return join_heads(output, call.layout), *statistics, query.new_empty(0), seed, offset
 
 
-def _statistics(problem: _Problem, values: Tensor) -> Tensor:
-    """[B, N, S, 8] float32; for TND the shape is [T, N, 8] and the numbers lie in NTD order unless softmax_layout is
-    "TND" (same page).
+def _store_statistics(call: AttentionCall, values: Tensor) -> Tensor:
+    """[B, N, S] as the operator returns it: [B, N, S, 8], and for TND [T, N, 8].
+
+    Unless softmax_layout is "TND", the numbers of a TND call lie in NTD order within each sequence
+    (`unflatten_softmax` of Ascend/MindSpeed mindspeed/core/context_parallel/utils.py).
     """
-    wide = values.unsqueeze(-1).repeat(1, 1, 1, _LANES)
-    if problem.layout != "TND":
-        return wide
-    by_head = wide[0]
-    if problem.arguments.get("softmax_layout") == "TND":
+    lanes = values.unsqueeze(-1).repeat(1, 1, 1, _LANES)
+    if call.layout != "TND":
+        return lanes
+    by_head = lanes[0]
+    if call.arguments.get("softmax_layout") == "TND":
         return by_head.transpose(0, 1).contiguous()
-    return by_head.reshape(by_head.size(1), by_head.size(0), _LANES)
+    rows = torch.cat([by_head[:, piece.rows].reshape(-1, _LANES) for piece in call.pieces])
+    stored = values.new_zeros(by_head.size(1) * by_head.size(0), _LANES)
+    stored[: rows.size(0)] = rows
+    return stored.view(by_head.size(1), by_head.size(0), _LANES)
 
 
-def _backward(problem: _Problem, grad: Tensor, seed: int, offset: int) -> tuple[Tensor | None, ...]:
-    """(dq, dk, dv, dpse, dsink) in the layouts of the call."""
-    survivors = problem.draw_again(seed, offset)
-    heads = problem.query.size(1)
-    output_grad = split_heads(grad, problem.layout, heads)
-    query_grad, key_grad = torch.zeros_like(problem.query), torch.zeros_like(problem.key)
-    value_grad = torch.zeros_like(problem.value)
+def _load_statistics(call: AttentionCall, stored: Tensor) -> Tensor:
+    """Undo `_store_statistics`: [B, N, S]."""
+    first = stored[..., 0]
+    if call.layout != "TND":
+        return first
+    if call.arguments.get("softmax_layout") == "TND":
+        return first.transpose(0, 1)[None]
+    heads = call.query.size(1)
+    values = first.new_zeros(call.query.shape[:3])
+    flat, start = first.flatten(), 0
+    for piece in call.pieces:
+        length = heads * piece.size[2]
+        values[0, :, piece.rows] = flat[start : start + length].view(heads, -1)
+        start += length
+    return values
+
+
+def _saved(call: AttentionCall) -> maths.Attention | None:
+    """What the caller of a backward operator says the forward pass found; None when it does not say."""
+    given = [call.arguments.get(name) for name in ("attention_in", "softmax_max", "softmax_sum")]
+    if any(tensor is None or not tensor.numel() for tensor in given):
+        return None
+    output, row_max, row_sum = given
+    return maths.Attention(
+        split_heads(output, call.layout, call.query.size(1)),
+        _load_statistics(call, row_max),
+        _load_statistics(call, row_sum),
+    )
+
+
+def _backward(call: AttentionCall, grad: Tensor, seed: int, offset: int) -> tuple[Tensor | None, ...]:
+    """(dq, dk, dv, dpse, dq_rope, dk_rope, dsink) in the layouts of the call."""
+    survivors, saved = call.draw_again(seed, offset), _saved(call)
+    output_grad = split_heads(grad, call.layout, call.query.size(1))
+    query_grad, key_grad = torch.zeros_like(call.query), torch.zeros_like(call.key)
+    value_grad = torch.zeros_like(call.value)
     pse_grad: Tensor | None = None
     sink_grad: Tensor | None = None
-    for (rows, columns), kept in zip(problem.sequences(), problem.cut(survivors), strict=True):
-        found = maths.differentiate(output_grad[:, :, rows], **problem.operands(rows, columns), survivors=kept)
+    for piece, kept in zip(call.pieces, call.cut(survivors), strict=True):
+        rows, columns = piece.rows, piece.columns
+        forward = saved and maths.Attention(*(t[:, :, rows] for t in (saved.output, saved.row_max, saved.row_sum)))
+        found = maths.differentiate(output_grad[:, :, rows], **call.operands(piece), survivors=kept, forward=forward)
         query_grad[:, :, rows], key_grad[:, :, columns], value_grad[:, :, columns] = found.query, found.key, found.value
-        pse_grad = found.pse
+        pse_grad = found.bias
         if found.sink is not None:
             sink_grad = found.sink if sink_grad is None else sink_grad + found.sink
-    query_grad, key_grad, value_grad = (join_heads(g, problem.layout) for g in (query_grad, key_grad, value_grad))
-    return query_grad, key_grad, value_grad, pse_grad, sink_grad
+    parts = [
+        grad[..., part] for grad in (query_grad, key_grad) for part in (slice(call.width), slice(call.width, None))
+    ]
+    dq, dq_rope, dk, dk_rope = (join_heads(part, call.layout) for part in parts)
+    roped = call.arguments.get("query_rope") is not None
+    ropes = (dq_rope, dk_rope) if roped else (None, None)
+    return dq, dk, join_heads(value_grad, call.layout), _pse_gradient(call, pse_grad), *ropes, sink_grad
+
+
+def _pse_gradient(call: AttentionCall, found: Tensor | None) -> Tensor | None:
+    """CANN documents the gradient of pse as not used at present (aclnnFlashAttentionScoreGradV2): who asks for it is
+    told.
+    """
+    pse = call.arguments.get("pse")
+    if pse is None or found is None:
+        return None
+    if found.shape == pse.shape:
+        if lent(pse).requires_grad:
+            warnings.warn(
+                "npu_fusion_attention: pse requires a gradient, which CANN documents as not computed on the device; "
+                "the simulated NPU returns the mathematical one. Next step: add a bias that is trained outside of the "
+                "fused operator.",
+                stacklevel=2,
+            )
+        return found
+    if lent(pse).requires_grad:
+        raise NoReferenceError("npu::npu_fusion_attention_grad", f"the gradient of pse of shape {list(pse.shape)}")
+    return None
 
 
 _POSITIONAL = (
@@ -273,14 +158,18 @@ _RENAMED = {"pre_tockens": "pre_tokens", "next_tockens": "next_tokens", "scale_v
 _DEFAULTS = {"scale": 1.0, "keep_prob": 1.0, "sparse_mode": 0, "pre_tokens": 2147483647, "next_tokens": 2147483647}
 
 
-def _problem(
+def _call(
     query: Tensor, key: Tensor, value: Tensor, heads: int, layout: str, positional: Sequence[Any], named: dict[str, Any]
-) -> _Problem:
+) -> AttentionCall:
     """The call in one spelling: versions 1 and 3 take positional arguments and say "tockens", version 2 and the
     gradients do not.
     """
     given = dict(zip(_POSITIONAL, positional, strict=False)) | {_RENAMED.get(n, n): v for n, v in named.items()}
-    return _Problem(query, key, value, heads, layout, _DEFAULTS | given)
+    return AttentionCall(query, key, value, heads, layout, _DEFAULTS | given)
+
+
+def _as_int(number: Any) -> int:
+    return 0 if number is None else int(number)
 
 
 @kernel("npu::npu_fusion_attention", "npu::npu_fusion_attention_v2")
@@ -288,8 +177,8 @@ def npu_fusion_attention(
     query: Tensor, key: Tensor, value: Tensor, head_num: int, input_layout: str, *positional: Any, **named: Any
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, int, int, int]:
     """(output, softmax_max, softmax_sum, reserved, seed, offset, numels); see `attention_maths` for the formula."""
-    problem = _problem(query, key, value, head_num, input_layout, positional, named)
-    return *_forward(problem), problem.count()
+    call = _call(query, key, value, head_num, input_layout, positional, named)
+    return *_forward(call), call.count
 
 
 @kernel("npu::npu_fusion_attention_v3", mixed=True)
@@ -297,9 +186,15 @@ def npu_fusion_attention_v3(
     query: Tensor, key: Tensor, value: Tensor, head_num: int, input_layout: str, *positional: Any, **named: Any
 ) -> tuple[Any, ...]:
     """Version 3 takes actual sequence lengths as CPU tensors and returns seed and offset as CPU tensors."""
-    problem = _problem(query, key, value, head_num, input_layout, positional, named)
-    *tensors, seed, offset = _forward(problem)
+    *tensors, seed, offset = _forward(_call(query, key, value, head_num, input_layout, positional, named))
     return *tensors, *(StaysOnHost(torch.tensor([number])) for number in (seed, offset))
+
+
+def _gradients(
+    query: Tensor, key: Tensor, value: Tensor, dy: Tensor, heads: int, layout: str, named: dict[str, Any]
+) -> tuple[Tensor | None, ...]:
+    seed, offset = (_as_int(named.get(name)) for name in ("seed", "offset"))
+    return _backward(_call(query, key, value, heads, layout, (), named), dy, seed, offset)
 
 
 @kernel("npu::npu_fusion_attention_grad")
@@ -307,8 +202,8 @@ def npu_fusion_attention_grad(
     query: Tensor, key: Tensor, value: Tensor, dy: Tensor, head_num: int, input_layout: str, **named: Any
 ) -> tuple[Tensor | None, ...]:
     """(dq, dk, dv, dpse, dsink)."""
-    seed, offset = (_as_int(named.get(name)) for name in ("seed", "offset"))
-    return _backward(_problem(query, key, value, head_num, input_layout, (), named), dy, seed, offset)
+    dq, dk, dv, dpse, _, _, dsink = _gradients(query, key, value, dy, head_num, input_layout, named)
+    return dq, dk, dv, dpse, dsink
 
 
 @kernel("npu::npu_fusion_attention_grad_v3", mixed=True)
@@ -323,6 +218,5 @@ def npu_fusion_attention_grad_v3(
 def npu_fusion_attention_grad_v2(
     query: Tensor, key: Tensor, value: Tensor, dy: Tensor, head_num: int, input_layout: str, **named: Any
 ) -> tuple[Tensor | None, ...]:
-    """(dq, dk, dv, dpse, dq_rope, dk_rope, dsink), the order of derivatives.yaml; the rope parts have no reference."""
-    *grads, dsink = npu_fusion_attention_grad(query, key, value, dy, head_num, input_layout, **named)
-    return (*grads, None, None, dsink)
+    """(dq, dk, dv, dpse, dq_rope, dk_rope, dsink), the order of derivatives.yaml."""
+    return _gradients(query, key, value, dy, head_num, input_layout, named)

@@ -1,9 +1,8 @@
-"""What fused attention computes, in plain torch: out = dropout(softmax(mask(scale·(q·kᵀ + pse))))·v, and its gradients.
+"""What fused attention computes, in plain torch: dropout(softmax(mask(scale·(q·kᵀ + bias))))·v, and its gradients.
 
-Source: Ascend/op-plugin docs/zh/custom_APIs/torch_npu/torch_npu-npu_fusion_attention.md (formula, layouts, sparse
-modes, sink). The page adds the position encoding `pse` before the scale in its formula and after it in one example; the
-formula is followed (pse_type 1 of CANN's aclnnFlashAttentionScoreV2 says the same). Everything is computed in float32
-and rounded once.
+Source: Ascend/op-plugin docs/zh/custom_APIs/torch_npu/torch_npu-npu_fusion_attention.md (formula, layouts, sink). The
+page adds the position bias before the scale in its formula and after it in one example; the formula is followed
+(pse_type 1 of CANN's aclnnFlashAttentionScoreV2 says the same). Everything is computed in float32 and rounded once.
 """
 
 from __future__ import annotations
@@ -13,24 +12,16 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from npuport.sim.ops.unavailable import NoReferenceError
-
-COMPRESSED = (2048, 2048)
-COMPRESSED_PREFIX = (3072, 2048)
-MODE_DEFAULT, MODE_ALL, MODE_LEFT_UP, MODE_RIGHT_DOWN, MODE_BAND, MODE_PREFIX, MODE_PREFIX_COMPRESSED = range(7)
+from npuport.sim.ops.precision import wide
 
 
 @dataclass(frozen=True)
 class Options:
-    """What does not depend on the tensors. `pse_before_scale` is pse_type 1; lengths are in positions."""
+    """What does not depend on the tensors. `bias_before_scale` is pse_type 1."""
 
     scale: float = 1.0
     keep_prob: float = 1.0
-    sparse_mode: int = 0
-    pre_tokens: int = 2147483647
-    next_tokens: int = 2147483647
-    pse_before_scale: bool = True
-    prefix: tuple[int, ...] = ()
+    bias_before_scale: bool = True
 
 
 @dataclass(frozen=True)
@@ -46,46 +37,13 @@ class Attention:
 
 @dataclass(frozen=True)
 class Gradients:
+    """Of each tensor, in its dtype and shape; `bias` in the shape of the bias that was given."""
+
     query: Tensor
     key: Tensor
     value: Tensor
-    pse: Tensor | None
+    bias: Tensor | None
     sink: Tensor | None
-
-
-def hidden_positions(mask: Tensor | None, queries: int, keys: int, options: Options) -> Tensor | None:
-    """Bool tensor that broadcasts to [B, N, queries, keys], True where a key is hidden from a query; None hides
-    nothing.
-
-    Raises RuntimeError for a mask whose shape does not fit its sparse mode. Without a mask the mode is ignored (as on
-    the device).
-    """
-    if mask is None:
-        return None
-    mode = options.sparse_mode
-    if mode in (MODE_DEFAULT, MODE_ALL, MODE_PREFIX):
-        if mask.shape[-2:] != (queries, keys):
-            raise RuntimeError(
-                f"npu_fusion_attention: with sparse_mode {mode} atten_mask must end in [{queries}, {keys}], "
-                f"got {list(mask.shape)}"
-            )
-        return mask.bool()
-    expected = COMPRESSED_PREFIX if mode == MODE_PREFIX_COMPRESSED else COMPRESSED
-    if mode > MODE_PREFIX_COMPRESSED:
-        raise NoReferenceError("npu::npu_fusion_attention", f"sparse_mode {mode} (sequences split across devices)")
-    if tuple(mask.shape[-2:]) != expected:
-        raise RuntimeError(
-            f"npu_fusion_attention: with sparse_mode {mode} atten_mask must be the compressed {list(expected)} mask, "
-            f"got {list(mask.shape)}"
-        )
-    row, column = torch.arange(queries)[:, None], torch.arange(keys)[None, :]
-    ahead = column - row if mode == MODE_LEFT_UP else column - row - (keys - queries)
-    if mode in (MODE_LEFT_UP, MODE_RIGHT_DOWN):
-        return ahead > 0
-    if mode == MODE_BAND:
-        return (ahead > options.next_tokens) | (ahead < -options.pre_tokens)
-    lengths = torch.tensor(options.prefix)[:, None, None, None]
-    return (ahead > 0) & (column >= lengths)
 
 
 def attend(
@@ -94,7 +52,7 @@ def attend(
     value: Tensor,
     options: Options,
     hidden: Tensor | None = None,
-    pse: Tensor | None = None,
+    bias: Tensor | None = None,
     sink: Tensor | None = None,
     survivors: Tensor | None = None,
 ) -> Attention:
@@ -103,9 +61,11 @@ def attend(
     `survivors` [B, N, Sq, Skv] is 1 where dropout keeps a probability; `sink` [N] is one extra logit per head. A row
     that hides every key gives 0.
     """
-    probabilities, row_max, row_sum = _softmax(query, key, options, hidden, pse, sink)
+    scores = _scores(query, key, options, hidden, bias)
+    row_max, row_sum = _statistics(scores, sink)
+    probabilities = _probabilities(scores, row_max, row_sum)
     if survivors is not None:
-        probabilities = probabilities * (survivors.float() / options.keep_prob)
+        probabilities = probabilities * (survivors.to(probabilities.dtype) / options.keep_prob)
     output = probabilities @ _per_query_head(value, query)
     return Attention(output.to(query.dtype), row_max, row_sum)
 
@@ -117,65 +77,76 @@ def differentiate(
     value: Tensor,
     options: Options,
     hidden: Tensor | None = None,
-    pse: Tensor | None = None,
+    bias: Tensor | None = None,
     sink: Tensor | None = None,
     survivors: Tensor | None = None,
+    forward: Attention | None = None,
 ) -> Gradients:
-    """Gradients of `attend`'s output for all its tensors, each in the dtype and shape of its tensor."""
-    grad = grad.float()
-    probabilities, row_max, row_sum = _softmax(query, key, options, hidden, pse, sink)
-    keep = 1.0 if survivors is None else (survivors.float() / options.keep_prob)
+    """Gradients of `attend`'s output for all its tensors.
+
+    `forward` is what the forward pass found. It need not come from these keys alone: attention that is split over
+    devices passes the output and the statistics over all keys, and gets this part's share of the gradients.
+    """
+    grad = wide(grad)
+    scores = _scores(query, key, options, hidden, bias)
+    if forward is None:
+        forward = attend(query, key, value, options, hidden, bias, sink, survivors)
+    probabilities = _probabilities(scores, forward.row_max, forward.row_sum)
+    keep = 1.0 if survivors is None else survivors.to(grad.dtype) / options.keep_prob
     value_grad = (probabilities * keep).mT @ grad
     reached = (grad @ _per_query_head(value, query).mT) * keep
-    inner = (reached * probabilities).sum(dim=-1, keepdim=True)
+    inner = (grad * wide(forward.output)).sum(dim=-1, keepdim=True)
     score_grad = probabilities * (reached - inner)
-    pse_grad = None
-    if pse is not None:
-        pse_grad = (
-            (score_grad * (options.scale if options.pse_before_scale else 1.0)).sum_to_size(pse.shape).to(pse.dtype)
-        )
+    bias_grad = None
+    if bias is not None:
+        factor = options.scale if options.bias_before_scale else 1.0
+        bias_grad = (score_grad * factor).sum_to_size(bias.shape).to(bias.dtype)
     sink_grad = None
     if sink is not None:
-        share = torch.exp(sink.float()[None, :, None] - row_max) / row_sum
-        sink_grad = -(share * inner.squeeze(-1)).sum(dim=(0, 2))
+        share = torch.exp(wide(sink)[None, :, None] - forward.row_max) / forward.row_sum
+        sink_grad = -(share * inner.squeeze(-1)).sum(dim=(0, 2)).to(sink.dtype)
     score_grad = score_grad * options.scale
     return Gradients(
         (score_grad @ _per_query_head(key, query)).to(query.dtype),
-        _per_key_head(score_grad.mT @ query.float(), key),
+        _per_key_head(score_grad.mT @ wide(query), key),
         _per_key_head(value_grad, value),
-        pse_grad,
+        bias_grad,
         sink_grad,
     )
 
 
-def _softmax(
-    query: Tensor, key: Tensor, options: Options, hidden: Tensor | None, pse: Tensor | None, sink: Tensor | None
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Probabilities [B, N, Sq, Skv], row maximum and row sum [B, N, Sq], all float32."""
-    scores = query.float() @ _per_query_head(key, query).mT
-    if pse is not None and options.pse_before_scale:
-        scores = scores + pse.float()
+def _scores(query: Tensor, key: Tensor, options: Options, hidden: Tensor | None, bias: Tensor | None) -> Tensor:
+    """[B, N, Sq, Skv], -inf where hidden."""
+    scores = wide(query) @ _per_query_head(key, query).mT
+    if bias is not None and options.bias_before_scale:
+        scores = scores + wide(bias)
     scores = scores * options.scale
-    if pse is not None and not options.pse_before_scale:
-        scores = scores + pse.float()
-    if hidden is not None:
-        scores = scores.masked_fill(hidden, float("-inf"))
-    row_max = scores.amax(dim=-1)
+    if bias is not None and not options.bias_before_scale:
+        scores = scores + wide(bias)
+    return scores if hidden is None else scores.masked_fill(hidden, float("-inf"))
+
+
+def _statistics(scores: Tensor, sink: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Row maximum and row sum [B, N, Sq]; both 0 for a row that hides every key."""
+    row_max = scores.amax(dim=-1) if scores.size(-1) else scores.new_full(scores.shape[:-1], float("-inf"))
     if sink is not None:
-        row_max = torch.maximum(row_max, sink.float()[None, :, None])
+        row_max = torch.maximum(row_max, wide(sink)[None, :, None])
     row_max = row_max.masked_fill(row_max == float("-inf"), 0.0)
-    weights = torch.exp(scores - row_max.unsqueeze(-1))
-    row_sum = weights.sum(dim=-1)
+    row_sum = torch.exp(scores - row_max.unsqueeze(-1)).sum(dim=-1)
     if sink is not None:
-        row_sum = row_sum + torch.exp(sink.float()[None, :, None] - row_max)
-    probabilities = weights / row_sum.unsqueeze(-1).masked_fill(row_sum.unsqueeze(-1) == 0, 1.0)
-    return probabilities, row_max, row_sum
+        row_sum = row_sum + torch.exp(wide(sink)[None, :, None] - row_max)
+    return row_max, row_sum
+
+
+def _probabilities(scores: Tensor, row_max: Tensor, row_sum: Tensor) -> Tensor:
+    total = row_sum.unsqueeze(-1)
+    return torch.exp(scores - row_max.unsqueeze(-1)) / total.masked_fill(total == 0, 1.0)
 
 
 def _per_query_head(shared: Tensor, query: Tensor) -> Tensor:
     """Key or value heads, repeated so that each query head has its own (grouped-query attention), float32."""
     group = query.size(1) // shared.size(1)
-    return (shared if group == 1 else shared.repeat_interleave(group, dim=1)).float()
+    return wide(shared if group == 1 else shared.repeat_interleave(group, dim=1))
 
 
 def _per_key_head(gradient: Tensor, shared: Tensor) -> Tensor:

@@ -77,6 +77,13 @@ def device_of_call() -> torch.device:
     return device
 
 
+def lent(tensor: torch.Tensor) -> torch.Tensor:
+    """The npu tensor that was lent to the running kernel as `tensor`; any other tensor is returned as it is."""
+    owners: dict[int, tuple[torch.Tensor, torch.Tensor]] = getattr(_running, "owners", {})
+    found = owners.get(id(tensor))
+    return tensor if found is None else found[1]
+
+
 def cpu_view(tensor: torch.Tensor) -> torch.Tensor:
     """A CPU tensor over the memory of an npu tensor (on the simulated NPU, device memory is host memory)."""
     view: torch.Tensor = torch.ops.npuport_sim.alias(tensor)
@@ -145,16 +152,17 @@ def on_npu(function: Callable[..., Any], *, mixed: bool = False) -> Callable[...
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         loan = _Loan()
-        lent = [loan.lend(a) for a in args]
+        positional = [loan.lend(a) for a in args]
         named = {name: loan.lend(v) for name, v in kwargs.items()}
         if loan.on_host and loan.device is not None and not mixed:
             raise RuntimeError(
                 f"Expected all tensors to be on the same device, but found at least two devices, {loan.device} and cpu!"
             )
-        outer, _running.device = device_of_call(), loan.device or _HOST
+        outer = device_of_call(), getattr(_running, "owners", {})
+        _running.device, _running.owners = loan.device or _HOST, loan.owners
         try:
-            return loan.hand_back(function(*lent, **named))
+            return loan.hand_back(function(*positional, **named))
         finally:
-            _running.device = outer
+            _running.device, _running.owners = outer
 
     return call

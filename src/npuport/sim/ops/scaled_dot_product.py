@@ -13,7 +13,7 @@ import math
 import torch
 from torch import Tensor
 
-from npuport.sim.ops import attention_maths as maths
+from npuport.sim.ops import attention_masks as masks
 from npuport.sim.ops.registration import AUTOGRAD, FORWARD, kernel
 
 _MAX_HEADS = 2048
@@ -61,7 +61,7 @@ def scaled_dot_product_attention(
         pre_tockens=_ALL,
         next_tockens=0 if is_causal else _ALL,
         inner_precise=precise,
-        sparse_mode=maths.MODE_LEFT_UP if is_causal else maths.MODE_DEFAULT,
+        sparse_mode=masks.MODE_LEFT_UP if is_causal else masks.MODE_DEFAULT,
     )[0]
     return found
 
@@ -116,7 +116,7 @@ def _hidden(query: Tensor, key: Tensor, attn_mask: Tensor | None, is_causal: boo
 def _triangle(device: torch.device) -> Tensor:
     """The compressed causal mask. torch_npu makes a new one for every call; four million elements are slow on a CPU."""
     with torch.inference_mode(False):  # a mask made in inference mode could not be saved for a backward pass later
-        return torch.ones(maths.COMPRESSED, dtype=torch.bool, device=device).triu(1)
+        return torch.ones(masks.COMPRESSED, dtype=torch.bool, device=device).triu(1)
 
 
 def _additive(attn_mask: Tensor | None, dtype: torch.dtype) -> Tensor | None:
