@@ -19,11 +19,15 @@ from npuport.sim import kernels as simulation
 from npuport.sim.ops import (  # imported for the kernels they offer
     activations,  # noqa: F401
     attention,  # noqa: F401
+    attention_merge,  # noqa: F401
     batch_norm,  # noqa: F401
     convolution,  # noqa: F401
     dropout,  # noqa: F401
-    experts,  # noqa: F401
+    expert_gating,  # noqa: F401
+    expert_permutation,  # noqa: F401
+    expert_routing,  # noqa: F401
     float_status,  # noqa: F401
+    grouped_matmul,  # noqa: F401
     indexing,  # noqa: F401
     layout,  # noqa: F401
     losses,  # noqa: F401
@@ -49,6 +53,7 @@ _KEEP = frozenset(
         "npu::get_storage_size",
         "npu::npu_change_data_ptr",
         "npu::npu_moe_token_unpermute",
+        "npu::npu_moe_token_unpermute_with_routing_map",
         "npu::print_npugraph_tensor",
         "npu::save_npugraph_tensor",
         "npu::save_npugraph_tensor.tensor_list",

@@ -33,14 +33,14 @@ def _gradient(function: Callable[..., Tensor], input: Tensor, grad: Tensor) -> T
     return found.to(input.dtype)
 
 
-def _fast_gelu(x: Tensor) -> Tensor:
+def quick_gelu(x: Tensor) -> Tensor:
     return x / (1 + torch.exp(-_FAST_GELU * x))
 
 
 @kernel("npu::fast_gelu", "npu::npu_fast_gelu")
 def fast_gelu(input: Tensor) -> Tensor:
     """x / (1 + exp(-1.702·x)), the A2/A3 formula of torch_npu-npu_fast_gelu.md."""
-    return in_float32(_fast_gelu, input)
+    return in_float32(quick_gelu, input)
 
 
 @kernel("npu::npu_fast_gelu_backward")
