@@ -23,6 +23,7 @@ PROGRAMS = {
     "mixed_precision.py": (1, 1),
     "data_and_files.py": (2, 1),
     "tools.py": (1, 1),
+    "recorder.py": (1, 1),
     "distributed.py": (2, 2),
 }
 

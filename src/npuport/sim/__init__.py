@@ -15,8 +15,9 @@ from pathlib import Path
 from npuport.sim.chips import GIB, SimOptions
 from npuport.sim.errors import SimulationUnavailable
 from npuport.sim.loading import follow_torch_npu
+from npuport.sim.recorder import recording
 
-__all__ = ["SimOptions", "SimulationUnavailable", "activate", "environment", "is_active", "missing"]
+__all__ = ["SimOptions", "SimulationUnavailable", "activate", "environment", "is_active", "missing", "recording"]
 
 _ACTIVE = "NPUPORT_SIM"
 

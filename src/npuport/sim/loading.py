@@ -41,6 +41,7 @@ class _Loader(importlib.abc.Loader):
     def exec_module(self, module: types.ModuleType) -> None:
         self._inner.exec_module(module)
         from npuport.sim import endings, formats, kernels, ops, rng
+        from npuport.sim.recorder import process
 
         kernels.load_library()
         kernels.install()
@@ -48,6 +49,7 @@ class _Loader(importlib.abc.Loader):
         formats.install()
         ops.install()
         endings.install()
+        process.install()
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._inner, name)  # get_source and the like, which inspect and linecache ask for

@@ -16,6 +16,8 @@ from typing import Any, TypeVar
 
 import torch
 
+from npuport.sim.recorder.references import observed
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 _HOST = torch.device("cpu")
@@ -39,7 +41,8 @@ class Kernel:
 
     def callable(self) -> Callable[..., Any]:
         """What the dispatcher calls."""
-        return on_npu(self.function, mixed=self.mixed) if self.lend else self.function
+        function = on_npu(self.function, mixed=self.mixed) if self.lend else self.function
+        return observed(self.operator, function, nested=not self.lend)
 
 
 _kernels: dict[tuple[str, str], Kernel] = {}

@@ -11,6 +11,7 @@
 
 #include "alias.h"
 #include "generators.h"
+#include "recorder.h"
 
 namespace npuport {
 
@@ -21,6 +22,7 @@ struct OperatorFacts {
   bool mixes_devices;         // takes tensors of the host beside tensors of the device
   c10::DispatchKey run_as;    // the key whose kernel computes
   std::atomic<int64_t> calls{0};
+  std::shared_ptr<OperatorLog> log;
 };
 
 // The tensors of one call: which npu tensor stands behind which CPU alias.
@@ -125,6 +127,7 @@ class CpuKernel final : public c10::OperatorKernel {
 
   void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
     facts_->calls.fetch_add(1, std::memory_order_relaxed);
+    const Recorded recorded(op, *facts_->log, *stack, facts_->arguments, facts_->returns);
     at::AutoDispatchBelowADInplaceOrView below_autograd;
     Aliases aliases(op, facts_->mixes_devices);
     std::vector<GeneratorOfCall> generators;
@@ -161,6 +164,7 @@ class OwnKernel final : public c10::OperatorKernel {
   explicit OwnKernel(std::shared_ptr<OperatorFacts> facts) : facts_(std::move(facts)) {}
 
   void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
+    const Recorded recorded(op, *facts_->log, *stack, facts_->arguments, facts_->returns);
     op.callBoxedForDispatchKey(facts_->run_as, *stack);
   }
 

@@ -6,6 +6,7 @@
 
 #include "boxed.h"
 #include "generators.h"
+#include "watched.h"
 
 namespace npuport {
 namespace {
@@ -22,10 +23,6 @@ std::vector<std::unique_ptr<torch::Library>>& libraries() {
   return *kept;
 }
 
-struct Quiet final : c10::WarningHandler {  // "Overriding a previously registered kernel" is what we are here for
-  void process(const c10::Warning&) override {}
-};
-
 c10::OperatorHandle find(const std::string& name) {
   const auto dot = name.find('.');
   const c10::OperatorName full(name.substr(0, dot), dot == std::string::npos ? "" : name.substr(dot + 1));
@@ -41,6 +38,7 @@ Facts facts_of(const c10::OperatorHandle& op, c10::DispatchKey run_as, bool mixe
   facts->draws = op.hasTag(at::Tag::nondeterministic_seeded);
   facts->mixes_devices = mixes_devices;
   facts->run_as = run_as;
+  facts->log = log_of(op);
   return facts;
 }
 
@@ -144,6 +142,8 @@ TORCH_LIBRARY(npuport_sim, library) {
   library.def("default_generator_state(int device) -> Tensor", &default_generator_state);
   library.def("set_default_generator_state(int device, Tensor state) -> ()", &set_default_generator_state);
   library.def("alias(Tensor npu) -> Tensor", &alias);
+  define_recorder(library);
+  library.def("recorder_watch(str[] names) -> ()", &recorder_watch);
 }
 
 }  // namespace npuport
