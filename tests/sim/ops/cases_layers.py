@@ -1,4 +1,4 @@
-"""Norms, activations, rotary embedding, dropout, convolutions and matrix products under torch_npu's names."""
+"""Dropout, convolutions and matrix products under torch_npu's names."""
 
 from __future__ import annotations
 
@@ -8,89 +8,6 @@ from harness import agree, close, raises, same_on_both
 from torch.nn import functional as F
 
 npu = torch.ops.npu
-
-
-def mean_square_norm(x, gamma, dims, eps=1e-6):
-    return x / (x.pow(2).mean(dims, keepdim=True) + eps).sqrt() * gamma
-
-
-def layer_norm(x, gamma, beta, eps):
-    centred = x - x.mean(-1, keepdim=True)
-    return centred / (centred.pow(2).mean(-1, keepdim=True) + eps).sqrt() * gamma + beta
-
-
-def group_norm(x, groups, weight, bias, eps=1e-5):
-    grouped = x.reshape(x.size(0), groups, -1)
-    centred = grouped - grouped.mean(-1, keepdim=True)
-    out = (centred / (centred.pow(2).mean(-1, keepdim=True) + eps).sqrt()).reshape(x.shape)
-    shape = (1, -1, *[1] * (x.dim() - 2))
-    return out * weight.view(shape) + bias.view(shape)
-
-
-def case_rms_norm():
-    agree(
-        lambda x, g: npu.npu_rms_norm(x, g)[0],
-        lambda x, g: mean_square_norm(x, g, -1),
-        torch.randn(2, 3, 8),
-        torch.randn(8),
-    )
-    agree(
-        lambda x, g: npu.npu_rms_norm(x, g, 1e-2)[0],
-        lambda x, g: mean_square_norm(x, g, (-2, -1), 1e-2),
-        torch.randn(2, 3, 8),
-        torch.randn(3, 8),
-    )
-    y, rstd = npu.npu_rms_norm(torch.randn(2, 3, 8).half().npu(), torch.ones(8).half().npu())
-    assert (y.dtype, rstd.dtype, rstd.shape) == (torch.float16, torch.float32, (2, 3, 1))
-
-
-def case_rms_norm_variants():
-    x1, x2, gamma = torch.randn(2, 3, 8), torch.randn(2, 3, 8), torch.randn(8)
-    total = x1 + x2
-    expected = mean_square_norm(total, gamma, -1)
-    y, rstd, added = npu.npu_add_rms_norm(x1.npu(), x2.npu(), gamma.npu())
-    close(y, expected), close(added, total), close(rstd, 1 / (total.pow(2).mean(-1, keepdim=True) + 1e-6).sqrt())
-    wide, narrow, _, _ = npu.npu_add_rms_norm_cast(x1.npu(), x2.npu(), gamma.npu())
-    close(wide, expected), close(narrow, expected)
-    first, second = x1.npu(), x2.npu()
-    npu.npu_add_rms_norm_v2(first, second, gamma.npu())
-    close(first, expected), close(second, total)
-    close(npu.npu_gemma_rms_norm(x1.npu(), gamma.npu())[0], mean_square_norm(x1, 1 + gamma, -1))
-
-
-def case_layer_norm_variants():
-    x, gx, gamma, beta = torch.randn(3, 8), torch.randn(3, 8), torch.randn(8), torch.randn(8)
-    agree(
-        lambda a, b, g, h: npu.npu_add_layer_norm(a, b, g, h)[0],
-        lambda a, b, g, h: layer_norm(a + b, g, h, 1e-5),
-        x, gx, gamma, beta,
-    )  # fmt: skip
-    agree(
-        lambda a, b, g, h: sum(npu.npu_add_layer_norm(a, b, g, h, 1e-5, True)[:4:3]),
-        lambda a, b, g, h: layer_norm(a + b, g, h, 1e-5) + a + b,
-        x, gx, gamma, beta,
-    )  # fmt: skip
-    agree(
-        lambda a, b, h, g: npu.npu_deep_norm(a, b, h, g)[2],
-        lambda a, b, h, g: layer_norm(0.3 * a + b, g, h, 1e-6),
-        x, gx, beta, gamma,
-    )  # fmt: skip
-    close(npu.npu_layer_norm_eval(x.npu(), [8], gamma.npu(), beta.npu()), layer_norm(x, gamma, beta, 1e-5))
-
-
-def case_group_norm_variants():
-    x, weight, bias = torch.randn(2, 4, 3, 3), torch.randn(4), torch.randn(4)
-
-    def swish(scale):
-        def expected(a, w, b):
-            out = group_norm(a, 2, w, b)
-            return out / (1 + (-scale * out).exp())
-
-        return expected
-
-    for scale in (1.0, 0.5):
-        agree(lambda a, w, b, s=scale: npu.npu_group_norm_swish(a, 2, w, b, 1e-5, s)[0], swish(scale), x, weight, bias)
-    close(npu.npu_group_norm_silu(x.npu(), weight.npu(), bias.npu(), 2)[0], swish(1.0)(x, weight, bias))
 
 
 def case_synchronised_batch_norm_over_two_halves_is_batch_norm_over_the_whole():
@@ -126,70 +43,6 @@ def case_synchronised_batch_norm_over_two_halves_is_batch_norm_over_the_whole():
             ]
         )
         close(dx, whole.grad), close(dweight, reference.weight.grad, 1e-4), close(dbias, reference.bias.grad)
-
-
-def case_activations():
-    x = torch.randn(4, 8)
-    agree(npu.fast_gelu, lambda a: a / (1 + (-1.702 * a).exp()), x)
-    agree(npu.npu_fast_gelu, lambda a: a / (1 + (-1.702 * a).exp()), x)
-    agree(npu.npu_gelu, lambda a: 0.5 * a * (1 + (a / 2**0.5).erf()), x)
-    tanh = lambda a: 0.5 * a * (1 + ((2 / torch.pi) ** 0.5 * (a + 0.044715 * a**3)).tanh())  # noqa: E731
-    agree(lambda a: npu.npu_gelu(a, approximate="tanh"), tanh, x)
-    agree(npu.npu_silu, lambda a: a / (1 + (-a).exp()), x)
-    agree(npu.npu_mish, lambda a: a * (1 + a.exp()).log().tanh(), x)
-    agree(npu.npu_swiglu, lambda a: a[:, :4] / (1 + (-a[:, :4]).exp()) * a[:, 4:], x)
-    agree(lambda a: npu.npu_swiglu(a, 0), lambda a: a[:2] / (1 + (-a[:2]).exp()) * a[2:], x)
-    agree(lambda a: npu.npu_geglu(a)[0], lambda a: a[:, :4] * tanh(a[:, 4:]), x)
-    agree(lambda a: npu.npu_geglu(a, -1, 1, True)[0], lambda a: a[:, 4:] * tanh(a[:, :4]), x)
-    close(npu.npu_gelu_mul(x.npu(), approximate="tanh"), tanh(x[:, :4]) * x[:, 4:])
-    raises(RuntimeError, "even", lambda: npu.npu_swiglu(x[:, :7].npu()))
-
-
-def case_scaled_masked_softmax():
-    mask = torch.rand(2, 1, 6, 6) > 0.6
-
-    def expected(x):
-        weights = torch.where(mask, torch.tensor(-10000.0, dtype=x.dtype), x * 0.5).exp()
-        return weights / weights.sum(-1, keepdim=True)
-
-    agree(lambda x: npu.npu_scaled_masked_softmax(x, mask.npu(), 0.5, False), expected, torch.randn(2, 3, 6, 6))
-
-
-def case_attention_softmax_in_place():
-    x, values, grad = torch.randn(2, 5, 6), torch.randn(2, 6, 3), torch.randn(2, 5, 3)
-    leaf = x.clone().requires_grad_()
-    (leaf.softmax(-1) @ values).backward(grad)
-    buffer = x.npu()
-    npu.npu_attn_softmax_(buffer)
-    close(buffer, x.softmax(-1))
-    npu.npu_attn_softmax_backward_(buffer, grad.npu(), values.npu())
-    close(buffer, leaf.grad)
-
-
-def case_rotary_embedding():
-    def turn(x, mode):
-        out = torch.empty_like(x)
-        if mode == "half":
-            half = x.size(-1) // 2
-            return torch.cat([-x[..., half:], x[..., :half]], -1)
-        out[..., 0::2], out[..., 1::2] = -x[..., 1::2], x[..., 0::2]
-        return out
-
-    for mode in ("half", "interleave"):
-        agree(
-            lambda x, c, s, mode=mode: npu.npu_rotary_mul(x, c, s, mode),
-            lambda x, c, s, mode=mode: x * c + turn(x, mode) * s,
-            torch.randn(2, 4, 6, 8), torch.randn(1, 1, 6, 8), torch.randn(1, 1, 6, 8),
-        )  # fmt: skip
-    raises(RuntimeError, "rotary_mode", lambda: npu.npu_rotary_mul(*[torch.randn(1, 1, 2, 8).npu()] * 3, "third"))
-
-
-def case_apply_rotary_writes_query_and_key():
-    query, key, cos, sin = (torch.randn(2, 4, n, 8) for n in (3, 1, 1, 1))
-    expected = [x * cos + torch.cat([-x[..., 4:], x[..., :4]], -1) * sin for x in (query, key)]
-    q, k = query.npu(), key.npu()
-    npu.npu_apply_rotary_pos_emb(q, k, cos.npu(), sin.npu())
-    close(q, expected[0]), close(k, expected[1])
 
 
 def case_dropout_equals_the_cpu_in_every_digit():

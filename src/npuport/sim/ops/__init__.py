@@ -36,6 +36,7 @@ from npuport.sim.ops import (  # imported for the kernels they offer
     optimizers,  # noqa: F401
     recurrent,  # noqa: F401
     rotary,  # noqa: F401
+    rotary_cache,  # noqa: F401
     scaled_dot_product,  # noqa: F401
     spectral,  # noqa: F401
 )

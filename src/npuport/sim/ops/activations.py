@@ -7,6 +7,7 @@ the device's vector unit does.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import torch
@@ -39,7 +40,9 @@ def quick_gelu(x: Tensor) -> Tensor:
 
 @kernel("npu::fast_gelu", "npu::npu_fast_gelu")
 def fast_gelu(input: Tensor) -> Tensor:
-    """x / (1 + exp(-1.702·x)), the A2/A3 formula of torch_npu-npu_fast_gelu.md."""
+    """x / (1 + exp(-1.702·x)) (torch_npu-npu_fast_gelu.md); the page's formula for the older chips,
+    x / (1 + exp(-1.702·|x|)) · exp(0.851·(x - |x|)), is the same function.
+    """
     return in_float32(quick_gelu, input)
 
 
@@ -110,6 +113,37 @@ def npu_swiglu_backward(grad_output: Tensor, input: Tensor, dim: int = -1) -> Te
     return _gradient(lambda x: _swiglu(x, dim), input, grad_output)
 
 
+@kernel("npu::npu_clipped_swiglu")
+def npu_clipped_swiglu(
+    x: Tensor,
+    *,
+    group_index: Tensor | None = None,
+    dim: int = -1,
+    alpha: float = 1.702,
+    limit: float = 7.0,
+    bias: float = 1.0,
+    interleaved: bool = True,
+) -> Tensor:
+    """A·sigmoid(alpha·A)·(B + bias) with A clamped from above and B from both sides at `limit`; A and B are the even
+    and odd elements, or the halves, of the dimensions from `dim` on taken as one (torch_npu-npu_clipped_swiglu.md).
+
+    With `group_index` only as many rows as it adds up to are computed; the rest, unwritten on the device, are 0.
+    """
+    _check_even(x, dim, "npu_clipped_swiglu")
+    start = dim % x.dim()
+    rows = x.reshape(math.prod(x.shape[:start]), -1)
+    used = rows.size(0) if group_index is None else int(group_index.sum())
+
+    def clipped(part: Tensor) -> Tensor:
+        gate, up = (part[:, ::2], part[:, 1::2]) if interleaved else part.chunk(2, dim=1)
+        gate, up = gate.clamp(max=limit), up.clamp(-limit, limit)
+        return gate * torch.sigmoid(alpha * gate) * (up + bias)
+
+    out = x.new_zeros(rows.size(0), rows.size(1) // 2)
+    out[:used] = in_float32(clipped, rows[:used])
+    return out.view(*x.shape[:start], x.size(start) // 2, *x.shape[start + 1 :])
+
+
 def _geglu(x: Tensor, dim: int, approximate: int, activate_left: bool) -> tuple[Tensor, Tensor]:
     left, right = x.chunk(2, dim=dim)
     active, other = (left, right) if activate_left else (right, left)
@@ -122,8 +156,7 @@ def npu_geglu(input: Tensor, dim: int = -1, approximate: int = 1, activate_left:
     """(output, gelu of the activated half); `approximate` 0 is erf, 1 is tanh; the right half is activated unless
     `activate_left`.
 
-    The meaning of `approximate` and `activate_left` is inferred from op-plugin's yaml and the msprof advisor, not
-    documented.
+    Source: CANN's aclnnGeGluV3 (hicann/ops-nn activation/ge_glu_v2), which op-plugin calls with these arguments.
     """
     _check_even(input, dim, "npu_geglu")
     wide = torch.promote_types(input.dtype, torch.float32)

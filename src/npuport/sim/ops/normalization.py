@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from npuport.sim.ops.gradients import vector_jacobian
+from npuport.sim.ops.precision import wide
 from npuport.sim.ops.registration import kernel
 
 
@@ -23,21 +24,21 @@ def _normalised_dims(gamma: Tensor) -> list[int]:
 
 def rms_statistics(x: Tensor, gamma: Tensor, epsilon: float) -> Tensor:
     """1 / sqrt(mean(x²) + epsilon) over the dimensions of gamma, float32, those dimensions kept as 1."""
-    return torch.rsqrt(x.float().square().mean(dim=_normalised_dims(gamma), keepdim=True) + epsilon)
+    return torch.rsqrt(wide(x).square().mean(dim=_normalised_dims(gamma), keepdim=True) + epsilon)
 
 
 @kernel("npu::npu_rms_norm")
 def npu_rms_norm(input: Tensor, gamma: Tensor, epsilon: float = 1e-6) -> tuple[Tensor, Tensor]:
     """(x·rstd·gamma in the dtype of the input, rstd) (torch_npu-npu_rms_norm.md)."""
     rstd = rms_statistics(input, gamma, epsilon)
-    return (input.float() * rstd * gamma.float()).to(input.dtype), rstd
+    return (wide(input) * rstd * wide(gamma)).to(input.dtype), rstd
 
 
 @kernel("npu::npu_rms_norm_backward")
 def npu_rms_norm_backward(dy: Tensor, input: Tensor, gamma: Tensor, rstd: Tensor) -> tuple[Tensor, Tensor]:
     """(dx, dgamma float32)."""
-    x, grad = input.float(), dy.float()
-    scaled = grad * gamma.float()
+    x, grad = wide(input), wide(dy)
+    scaled = grad * wide(gamma)
     inner = (scaled * x).mean(dim=_normalised_dims(gamma), keepdim=True)
     dx = rstd * scaled - x * rstd.pow(3) * inner
     return dx.to(input.dtype), (grad * x * rstd).sum_to_size(gamma.shape)
@@ -47,7 +48,7 @@ def npu_rms_norm_backward(dy: Tensor, input: Tensor, gamma: Tensor, rstd: Tensor
 def npu_gemma_rms_norm(input: Tensor, gamma: Tensor, epsilon: float = 1e-6) -> tuple[Tensor, Tensor]:
     """As npu_rms_norm with 1 + gamma (op-plugin test_npu_gemma_rms_norm.py)."""
     rstd = rms_statistics(input, gamma, epsilon)
-    return (input.float() * rstd * (1 + gamma.float())).to(input.dtype), rstd
+    return (wide(input) * rstd * (1 + wide(gamma))).to(input.dtype), rstd
 
 
 @kernel("npu::npu_add_rms_norm")
@@ -67,7 +68,7 @@ def npu_add_rms_norm_cast(
     """(y float32, y, rstd, x1 + x2) (op-plugin test_npu_add_rms_norm_cast.py)."""
     total = x1 + x2
     rstd = rms_statistics(total, gamma, epsilon)
-    y = total.float() * rstd * gamma.float()
+    y = wide(total) * rstd * wide(gamma)
     return y, y.to(x1.dtype), rstd, total
 
 
@@ -107,13 +108,13 @@ def npu_add_layer_norm(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """(layer_norm(x1 + x2), mean, rstd, x1 + x2); statistics float32 (AddLayerNormKernelNpuOpApi.cpp)."""
     dtype = x1.dtype if x1.dtype == x2.dtype else torch.float32
-    total = x1.float() + x2.float()
+    total = wide(x1) + wide(x2)
     y, mean, rstd = _layer_norm(total, gamma, beta, epsilon)
     return y.to(dtype), mean, rstd, total.to(dtype)
 
 
 def _layer_norm(x: Tensor, gamma: Tensor, beta: Tensor, epsilon: float) -> tuple[Tensor, Tensor, Tensor]:
-    y, mean, rstd = torch.native_layer_norm(x, list(gamma.shape), gamma.float(), beta.float(), epsilon)
+    y, mean, rstd = torch.native_layer_norm(x, list(gamma.shape), wide(gamma), wide(beta), epsilon)
     return y, mean, rstd
 
 
@@ -122,16 +123,36 @@ def _layer_norm_backward(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """(dx, dgamma, dbeta), float32."""
     dx, dgamma, dbeta = torch.ops.aten.native_layer_norm_backward(
-        grad.float(),
+        wide(grad),
         x,
         list(gamma.shape),
         mean,
         rstd,
-        gamma.float(),
-        torch.zeros_like(gamma, dtype=torch.float32),
+        wide(gamma),
+        torch.zeros_like(wide(gamma)),
         [True] * 3,
     )
     return dx, dgamma, dbeta
+
+
+@kernel("npu::npu_layernorm_grad")
+def npu_layernorm_grad(
+    grad_out: Tensor,
+    input: Tensor,
+    normalized_shape: Sequence[int],
+    mean: Tensor,
+    rstd: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """(dx, dweight, dbias): native_layer_norm_backward with everything wanted (LayerNormBackwardKernelNpu.cpp)."""
+    shape = list(normalized_shape)
+    gamma = torch.ones(shape, dtype=input.dtype) if weight is None else weight.view(shape)
+    kept = [*input.shape[: input.dim() - len(shape)], *[1] * len(shape)]
+    dx, dgamma, dbeta = _layer_norm_backward(
+        grad_out, wide(input), wide(mean).reshape(kept), wide(rstd).reshape(kept), gamma
+    )
+    return dx.to(input.dtype), dgamma, dbeta
 
 
 @kernel("npu::npu_add_layer_norm_backward")
@@ -145,11 +166,11 @@ def npu_add_layer_norm_backward(
     dsum_opt: Tensor | None,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """(dx1, dx2, dgamma, dbeta); dsum is the gradient of the fourth forward result, x1 + x2."""
-    total = x1.float() + x2.float()
+    total = wide(x1) + wide(x2)
     grad = torch.zeros_like(total) if dy_opt is None else dy_opt
     dx, dgamma, dbeta = _layer_norm_backward(grad, total, mean, rstd, gamma)
     if dsum_opt is not None:
-        dx = dx + dsum_opt.float()
+        dx = dx + wide(dsum_opt)
     return dx.to(x1.dtype), dx.to(x2.dtype).clone(), dgamma, dbeta
 
 
@@ -158,7 +179,7 @@ def npu_deep_norm(
     x: Tensor, gx: Tensor, beta: Tensor, gamma: Tensor, alpha: float = 0.3, epsilon: float = 1e-6
 ) -> tuple[Tensor, Tensor, Tensor]:
     """(mean, rstd, layer_norm(alpha·x + gx)) (DeepNormKernelOpApi.cpp, test_npu_deep_norm.py)."""
-    y, mean, rstd = _layer_norm(alpha * x.float() + gx.float(), gamma, beta, epsilon)
+    y, mean, rstd = _layer_norm(alpha * wide(x) + wide(gx), gamma, beta, epsilon)
     return mean, rstd, y.to(x.dtype)
 
 
@@ -167,7 +188,7 @@ def npu_deep_norm_backward(
     dy: Tensor, x: Tensor, gx: Tensor, gamma: Tensor, mean: Tensor, rstd: Tensor, alpha: float = 0.3
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """(dx, dgx, dbeta, dgamma)."""
-    dx, dgamma, dbeta = _layer_norm_backward(dy, alpha * x.float() + gx.float(), mean, rstd, gamma)
+    dx, dgamma, dbeta = _layer_norm_backward(dy, alpha * wide(x) + wide(gx), mean, rstd, gamma)
     return (alpha * dx).to(x.dtype), dx.to(gx.dtype), dbeta, dgamma
 
 
@@ -222,14 +243,14 @@ def npu_group_norm_swish_grad(
     shape = [1, channels] + [1] * (input.dim() - 2)
 
     def forward(x: Tensor, w: Tensor, b: Tensor) -> Tensor:
-        grouped = x.reshape(batch, num_groups, -1).float()
+        grouped = wide(x.reshape(batch, num_groups, -1))
         centred = grouped - grouped.mean(dim=-1, keepdim=True)
         # rstd = (var + eps)^-½; eps follows from the saved rstd, so that its derivative is the forward's.
-        eps = rstd.float().reshape(batch, num_groups, 1).pow(-2) - centred.detach().square().mean(dim=-1, keepdim=True)
+        eps = wide(rstd).reshape(batch, num_groups, 1).pow(-2) - centred.detach().square().mean(dim=-1, keepdim=True)
         normal = centred * torch.rsqrt(centred.square().mean(dim=-1, keepdim=True) + eps)
-        out = normal.reshape(x.shape) * w.float().view(shape) + b.float().view(shape)
+        out = normal.reshape(x.shape) * wide(w).view(shape) + wide(b).view(shape)
         return out * torch.sigmoid(scale * out)
 
-    found = vector_jacobian(forward, (input, weight, bias), (grad.float(),))
+    found = vector_jacobian(forward, (input, weight, bias), (wide(grad),))
     dx, dweight, dbias = (gradient if wanted else None for gradient, wanted in zip(found, grad_input_mask, strict=True))
     return dx, dweight, dbias
