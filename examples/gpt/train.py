@@ -111,7 +111,7 @@ def main():
     device = cfg.device
     device_type = "cuda" if "cuda" in device else "cpu"
     if device_type == "cuda":
-        torch.cuda.set_device(torch.device(device))
+        torch.cuda.set_device(torch.device(device).index or 0)
         torch.cuda.reset_peak_memory_stats()
     torch.manual_seed(cfg.seed)
     torch.backends.cuda.matmul.allow_tf32 = True

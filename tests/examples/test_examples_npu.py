@@ -1,6 +1,7 @@
 """The promise: every example, converted, trains on the simulated NPU with the losses of the CPU run.
 
-Two conversions of each: explicit torch.npu code (target npu), and the CUDA script with one import (target import).
+Three conversions of each: explicit torch.npu code (target npu), code for every device (target agnostic), and the CUDA
+script with one import (target import).
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ def example(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     return request.param, train_on_cpu(EXAMPLES / request.param, SHORT_RUNS[request.param], log)
 
 
-@pytest.mark.parametrize("target", ["npu", "import"])
+@pytest.mark.parametrize("target", ["npu", "agnostic", "import"])
 def test_converted_example_trains_as_on_the_cpu(example: tuple[str, list[float]], target: str, tmp_path: Path) -> None:
     name, expected = example
     port, log = tmp_path / name, tmp_path / "log.jsonl"
@@ -64,3 +65,5 @@ def test_converted_example_trains_as_on_the_cpu(example: tuple[str, list[float]]
     said = npuport("run", "--sim", "--", sys.executable, "train.py", *SHORT_RUNS[name], "--log", str(log), folder=port)
     assert "npu" in said, "the script did not say that it runs on the NPU"
     assert largest_difference(losses(log), expected) <= TOLERANCE
+    if target == "agnostic":
+        assert largest_difference(train_on_cpu(port, SHORT_RUNS[name], tmp_path / "cpu.jsonl"), expected) <= TOLERANCE

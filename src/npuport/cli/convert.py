@@ -27,6 +27,7 @@ class Target(str, enum.Enum):
     """What the code is rewritten to."""
 
     NPU = "npu"
+    AGNOSTIC = "agnostic"
     IMPORT = "import"
 
 
@@ -55,7 +56,12 @@ def convert(
     diff: Annotated[bool, typer.Option("--diff", help="Print a unified diff and write nothing.")] = False,
     check: Annotated[bool, typer.Option("--check", help="Print which files would change and write nothing.")] = False,
     target: Annotated[
-        Target, typer.Option("--target", help="npu: explicit torch.npu code; import: one import at each entry point.")
+        Target,
+        typer.Option(
+            "--target",
+            help="npu: explicit torch.npu code; agnostic: code that runs on CUDA, NPU and CPU; "
+            "import: one import at each entry point.",
+        ),
     ] = Target.NPU,
     unsafe_fixes: Annotated[
         bool, typer.Option("--unsafe-fixes", help="Apply fixes that may change behaviour, too. Read the result.")

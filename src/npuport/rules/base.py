@@ -33,6 +33,7 @@ class Rule(ABC):
     severity: ClassVar[Severity]
     markers: ClassVar[tuple[str | tuple[str, str], ...]] = ("cuda",)
     nodes: ClassVar[tuple[type[ast.AST], ...]]
+    agnostic: ClassVar[bool] = False  # whether its fixes are right for the target "agnostic" too
 
     @classmethod
     def applies(cls, settings: Settings) -> bool:  # noqa: ARG003 - most rules always apply
@@ -70,6 +71,11 @@ class Context:
     def constants_of(self, node: ast.expr) -> frozenset[object] | None:
         """Every constant ``node`` can be; None when unknown. Unknown parts of strings are resolver.HOLE."""
         return self.resolver.constants(node, self.scope(node))
+
+    @property
+    def agnostic(self) -> bool:
+        """Whether the converted code is to run on CUDA and on the CPU as before."""
+        return self.settings.target == "agnostic"
 
     @cached_property
     def has_npu_branches(self) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from npuport.facts import torch_name
 from npuport.findings import Applicability, Basis, Edit, Finding, Severity
+from npuport.rules.agnostic import amp as agnostic
 from npuport.rules.base import Context, Rule
 from npuport.rules.cuda_chain import CudaUse, cuda_use, npu_fix
 from npuport.rules.cuda_imports import scaler_group
@@ -35,6 +36,7 @@ class CudaGradScaler(CudaNameRule):
 
     code = "NP204"
     name = "cuda-grad-scaler"
+    agnostic = True
     markers = ("cuda", r"\bGradScaler\b")
 
     def check(self, node: ast.AST, context: Context) -> Iterator[Finding]:
@@ -46,7 +48,10 @@ class CudaGradScaler(CudaNameRule):
 
     def judge(self, use: CudaUse, context: Context) -> Iterator[Finding]:
         edits, safe = _upstream_edits(use, context)
-        if edits is None:
+        if context.agnostic:
+            if not isinstance(use.node, ast.Name):  # the import changes together with what uses it
+                yield from self.rename(use, context, f"{_DISABLED}; use {UPSTREAM}")
+        elif edits is None:
             why = HANDED_ON if prefers_upstream(context.settings) and use.fact.name in CUDA_NAMES else ""
             yield from self.rename(use, context, f"{_DISABLED}; use {use.fact.npu_name}{why}")
         elif edits:
@@ -57,7 +62,11 @@ class CudaGradScaler(CudaNameRule):
     def _without_device(self, node: ast.expr, call: ast.Call, context: Context) -> Iterator[Finding]:
         if call.args or any(keyword.arg == "device" for keyword in call.keywords):
             return
-        edit = device_edit(call, context)
+        if context.agnostic:
+            edits = agnostic.use_edits(node, UPSTREAM, context)
+        else:
+            edit = device_edit(call, context)
+            edits = [edit] if edit is not None else None
         unknown = any(keyword.arg is None for keyword in call.keywords)
         fact = torch_name(UPSTREAM)
         doubtful = context.has_npu_branches or unknown
@@ -65,7 +74,7 @@ class CudaGradScaler(CudaNameRule):
             self,
             node,
             f"{_DISABLED}, and this one is CUDA's unless {'the dictionary' if unknown else 'it'} names another device",
-            fix=npu_fix(context, [edit], Applicability.SAFE, "name the device") if edit and not unknown else None,
+            fix=npu_fix(context, edits, Applicability.SAFE, "name the device") if edits and not unknown else None,
             basis=fact.basis if fact else None,
             severity=Severity.WARNING if doubtful else self.severity,
         )
@@ -172,8 +181,11 @@ class CudaAutocast(CudaNameRule):
 
     code = "NP205"
     name = "cuda-autocast"
+    agnostic = True
 
     def judge(self, use: CudaUse, context: Context) -> Iterator[Finding]:
+        if context.agnostic and isinstance(use.node, ast.Name):
+            return  # the import changes together with what uses it
         text = "autocast of CUDA leaves operators on an NPU in the precision they have"
         yield from self.rename(use, context, f"{text}; use {use.fact.npu_name}")
 

@@ -225,7 +225,7 @@ def _call(use: CudaUse, context: Context) -> tuple[ast.Call | None, list[ast.exp
 
 def npu_fix(context: Context, edits: Sequence[Edit], applicability: Applicability, title: str = "") -> Fix:
     """A fix that leaves names of ``torch.npu``; before torch 2.5 they exist only once torch_npu is imported."""
-    needs = None if context.settings.torch_at_least("2.5") else "torch_npu"
+    needs = None if context.agnostic or context.settings.torch_at_least("2.5") else "torch_npu"
     if context.has_npu_branches:
         applicability = Applicability.UNSAFE
     return context.fix(edits, applicability, title, needs=needs)

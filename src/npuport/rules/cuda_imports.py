@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from npuport.facts import CudaName, torch_cuda
 from npuport.findings import Applicability, Edit, Finding, Severity
+from npuport.rules.agnostic import imports as agnostic
 from npuport.rules.base import Context, Rule
 from npuport.rules.cuda_chain import ROOT
 from npuport.rules.cuda_names import BOTH, TorchCudaMissingName, alias_is_safe, stays
@@ -23,15 +24,40 @@ class CudaImport(Rule):
     code = "NP206"
     name = "cuda-import"
     severity = Severity.ERROR
+    agnostic = True
     nodes = (ast.Import, ast.ImportFrom)
 
     def check(self, node: ast.AST, context: Context) -> Iterator[Finding]:
-        if isinstance(node, ast.Import):
+        if context.agnostic:
+            assert isinstance(node, ast.Import | ast.ImportFrom)
+            yield from self._agnostic(node, context)
+        elif isinstance(node, ast.Import):
             for alias in node.names:
                 if _of_torch_cuda(alias.name):
                     yield from self._module(node, alias, context)
         elif isinstance(node, ast.ImportFrom) and (node.module == "torch" or _of_torch_cuda(node.module or "")):
             yield from self._names(node, context)
+
+    def _agnostic(self, node: ast.Import | ast.ImportFrom, context: Context) -> Iterator[Finding]:
+        """torch.cuda can be imported on every machine: what the program does with it is what changes."""
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        else:
+            names = [] if node.level else [f"{node.module}.{alias.name}" for alias in node.names]
+        names = [name for name in names if _of_torch_cuda(name)]
+        edits = agnostic.import_edits(node, context) if isinstance(node, ast.ImportFrom) and names else []
+        if edits:
+            yield self._finding(node, names, edits, context, safe=True)
+        elif names:
+            hands_on = edits is None
+            yield context.finding(
+                self,
+                node,
+                f"{', '.join(names)} can be imported on every machine"
+                + (", but this file hands it on, or uses it in a way that no edit can follow" if hands_on else ""),
+                severity=Severity.WARNING if hands_on else Severity.INFO,
+                symbols=names,
+            )
 
     def _module(self, node: ast.Import, alias: ast.alias, context: Context) -> Iterator[Finding]:
         """``import torch.cuda.x [as y]``."""

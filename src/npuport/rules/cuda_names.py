@@ -8,6 +8,8 @@ from collections.abc import Iterator
 
 from npuport.facts import CudaName, torch_cuda
 from npuport.findings import Applicability, Finding, Fix, Severity
+from npuport.rules.agnostic import amp as agnostic_amp
+from npuport.rules.agnostic import names as agnostic
 from npuport.rules.base import Context, Rule
 from npuport.rules.cuda_chain import ROOT, Arguments, CudaUse, arguments_of, cuda_use, name_edits, npu_fix, token_edit
 from npuport.rules.grad_scaler import chain_edits
@@ -103,6 +105,9 @@ class CudaNameRule(Rule):
         self, use: CudaUse, context: Context, message: str, applicability: Applicability = Applicability.SAFE
     ) -> Iterator[Finding]:
         """The finding that gives a use the NPU's name and parameters; none where an alias does so already."""
+        if context.agnostic:
+            yield self._for_every_device(use, context, message, applicability)
+            return
         edits = name_edits(use, context)
         arguments = arguments_for(use, context)
         if edits == [] and not arguments.edits and arguments.problem is None:
@@ -115,6 +120,13 @@ class CudaNameRule(Rule):
         if arguments.problem is not None:
             message = f"{message}, but {arguments.problem}"
         yield self.at_use(use, context, message, fix)
+
+    def _for_every_device(self, use: CudaUse, context: Context, message: str, applicability: Applicability) -> Finding:
+        edits = agnostic_amp.amp_edits(use, context) or agnostic.name_edits(use, context)
+        if context.has_npu_branches:
+            applicability = Applicability.UNSAFE
+        fix = context.fix(edits, applicability, "ask the device at hand") if edits else None
+        return self.at_use(use, context, message, fix)
 
     def at_use(
         self,
@@ -157,6 +169,7 @@ class TorchCudaName(CudaNameRule):
 
     code = "NP201"
     name = "torch-cuda-name"
+    agnostic = True
 
     def judge(self, use: CudaUse, context: Context) -> Iterator[Finding]:
         if use.lookup is None:
@@ -174,7 +187,9 @@ class TorchCudaName(CudaNameRule):
         applicability = Applicability.SAFE if certain else Applicability.UNSAFE
         severity = Severity.ERROR if certain else Severity.WARNING
         message = f"this asks torch.cuda for {use.name[11:] or 'a name known at run time only'}; ask torch.npu"
-        yield self.at_use(use, context, message, npu_fix(context, [edit], applicability), severity)
+        edits = agnostic.lookup_edits(use, context) if context.agnostic else [edit]
+        fix = npu_fix(context, edits, applicability) if edits else None
+        yield self.at_use(use, context, message, fix, severity)
 
 
 class TorchCudaRenamedName(CudaNameRule):
@@ -182,6 +197,7 @@ class TorchCudaRenamedName(CudaNameRule):
 
     code = "NP202"
     name = "torch-cuda-renamed-name"
+    agnostic = True
 
     def judge(self, use: CudaUse, context: Context) -> Iterator[Finding]:
         new = use.fact.npu_name or ""

@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator
 
 from npuport.findings import Applicability, Basis, Edit, Finding, Fix, Severity
+from npuport.rules.agnostic import devices as agnostic
+from npuport.rules.agnostic.device_type import device_type
 from npuport.rules.base import Context, Rule, with_applicability
 from npuport.rules.settings import Settings
 from npuport.rules.usage import Use, use_of
@@ -50,12 +52,18 @@ def _respell(node: ast.AST, context: Context) -> Edit | None:
     return None
 
 
+def _respelled(node: ast.expr, context: Context) -> list[Edit]:
+    edit = _respell(node, context)
+    return [edit] if edit is not None else []
+
+
 class CudaDeviceString(Rule):
     """A string that names a CUDA device and reaches something that takes a device."""
 
     code = "NP101"
     name = "cuda-device-string"
     severity = Severity.ERROR
+    agnostic = True
     markers = (r"\bcuda\b", ('cu" "da', 'cu" "da'), ("cu' 'da", "cu' 'da"))
     nodes = (ast.Constant, ast.JoinedStr)
 
@@ -70,12 +78,13 @@ class CudaDeviceString(Rule):
             use = Use.TAKEN
         if _chosen_against_npu(node, context):
             return
-        edit = _respell(node, context)
+        edits = agnostic.device_string(node, context) if context.agnostic else _respelled(node, context)
+        title = "name the device type at hand" if context.agnostic else "name the NPU"
         if use is Use.TAKEN and not context.has_npu_branches:
-            fix = context.fix([edit], title="name the NPU") if edit else None
+            fix = context.fix(edits, title=title) if edits else None
             yield context.finding(self, node, _NO_CUDA, fix=fix, basis=_PRIVATE_USE, value=context.module.segment(node))
         else:
-            fix = context.fix([edit], Applicability.UNSAFE, "name the NPU") if edit else None
+            fix = context.fix(edits, Applicability.UNSAFE, title) if edits else None
             yield context.finding(
                 self,
                 node,
@@ -104,11 +113,11 @@ def _continued(node: ast.expr) -> bool:
 
 def _chosen_against_npu(node: ast.expr, context: Context) -> bool:
     """Whether the literal stands beside 'npu' in one choice: the code already knows both."""
-    if not context.has_npu_branches:
+    if not context.has_npu_branches and not context.agnostic:
         return False
     around = parent(node)
     while around is not None and not isinstance(around, ast.stmt):
-        if isinstance(around, ast.List | ast.Tuple | ast.Set | ast.Dict | ast.IfExp):
+        if isinstance(around, ast.List | ast.Tuple | ast.Set | ast.Dict | ast.IfExp | ast.MatchOr):
             texts = [part.value for part in ast.walk(around) if isinstance(part, ast.Constant)]
             if any(isinstance(text, str) and text.startswith("npu") for text in texts):
                 return True
@@ -127,6 +136,7 @@ class CudaDeviceComparison(Rule):
     code = "NP102"
     name = "cuda-device-comparison"
     severity = Severity.ERROR
+    agnostic = True
     markers = (r"\bcuda\b",)
     nodes = (ast.Constant, ast.JoinedStr)
 
@@ -137,9 +147,9 @@ class CudaDeviceComparison(Rule):
         use = use_of(node, context)
         if use not in (Use.COMPARED, Use.COMPARED_UNKNOWN) or _chosen_against_npu(node, context):
             return
-        edit = _respell(node, context)
+        edits = agnostic.comparison(node, context) if context.agnostic else _respelled(node, context)
         certain = use is Use.COMPARED and not context.has_npu_branches
-        fix = context.fix([edit], Applicability.SAFE if certain else Applicability.UNSAFE) if edit else None
+        fix = context.fix(edits, Applicability.SAFE if certain else Applicability.UNSAFE) if edits else None
         if use is Use.COMPARED and context.has_npu_branches:
             message = "this branch is for CUDA; the file has branches for NPUs too: read which of them an NPU takes"
         elif use is Use.COMPARED:
@@ -163,6 +173,7 @@ class CudaMapLocationKey(Rule):
     code = "NP103"
     name = "cuda-map-location-key"
     severity = Severity.ERROR
+    agnostic = True
     markers = (r"\bcuda\b",)
     nodes = (ast.Dict,)
 
@@ -216,6 +227,7 @@ class CudaMethodCall(Rule):
     code = "NP104"
     name = "cuda-method-call"
     severity = Severity.ERROR
+    agnostic = True
     markers = (r"\.cuda\b",)
     nodes = (ast.Attribute,)
 
@@ -233,6 +245,7 @@ class CudaMethodCall(Rule):
         both = context.has_npu_branches
         applicability = Applicability.UNSAFE if own or both else Applicability.SAFE
         end = context.module.lines.span(node)[1]
+        edits = agnostic.cuda_method(node, context) if context.agnostic else [Edit(end - 4, end, "npu")]
         yield context.finding(
             self,
             (end - 4, end),
@@ -241,7 +254,7 @@ class CudaMethodCall(Rule):
             else _KNOWS_NPU
             if both
             else "cuda() moves to a CUDA device; npu() is its counterpart",
-            fix=context.fix([Edit(end - 4, end, "npu")], applicability),
+            fix=context.fix(edits, applicability) if edits else None,
             basis=Basis("Tensor.npu and Module.npu", "measured", "torch_npu 2.13.0"),
             severity=Severity.WARNING if own or both else Severity.ERROR,
         )
@@ -262,6 +275,7 @@ class IsCudaAttribute(Rule):
     code = "NP105"
     name = "is-cuda-attribute"
     severity = Severity.ERROR
+    agnostic = True
     markers = (r"\bis_cuda\b",)
     nodes = (ast.Attribute, ast.Call)
 
@@ -273,7 +287,8 @@ class IsCudaAttribute(Rule):
             if isinstance(around, ast.Call) and around.func is node:
                 return  # a method of the project's own: a tensor's is_cuda is no function
             end = context.module.lines.span(node)[1]
-            where, edit = (end - 7, end), Edit(end - 7, end, "is_npu")
+            where = (end - 7, end)
+            edits = agnostic.is_cuda(node, context) if context.agnostic else [Edit(end - 7, end, "is_npu")]
         else:
             assert isinstance(node, ast.Call)
             name = context.name_of(node.func)
@@ -286,7 +301,8 @@ class IsCudaAttribute(Rule):
             offset = context.module.text[start:stop].find("is_cuda")
             if offset < 0:
                 return
-            where, edit = (start, stop), Edit(start + offset, start + offset + 7, "is_npu")
+            where = (start, stop)
+            edits = [] if context.agnostic else [Edit(start + offset, start + offset + 7, "is_npu")]
         own = re.search(r"def is_cuda\b|\.is_cuda\s*=[^=]", context.module.text) is not None
         both = context.has_npu_branches
         applicability = Applicability.UNSAFE if own or both else Applicability.SAFE
@@ -294,7 +310,7 @@ class IsCudaAttribute(Rule):
             self,
             where,
             "is_cuda is False for a tensor on an NPU",
-            fix=context.fix([edit], applicability),
+            fix=context.fix(edits, applicability) if edits else None,
             basis=Basis("Tensor.is_npu", "measured", "torch_npu 2.13.0"),
             severity=Severity.WARNING if own or both else Severity.ERROR,
         )
@@ -306,6 +322,7 @@ class IntegerDevice(Rule):
     code = "NP106"
     name = "integer-device"
     severity = Severity.ERROR
+    agnostic = True
     markers = (r"\.to\(", r"\bdevice\b")
     nodes = (ast.Call,)
 
@@ -319,13 +336,20 @@ class IntegerDevice(Rule):
             values = context.constants_of(argument)
             if values and all(isinstance(value, int) and not isinstance(value, bool) for value in values):
                 text = context.module.segment(argument)
-                new = f'"npu:{text}"' if text.isdecimal() else f'f"npu:{{{text}}}"'
                 quotable = '"' not in text and "\n" not in text and "{" not in text
+                named = device_type(argument, context) if context.agnostic else None
+                if named is not None:
+                    index = text if text.isdecimal() else f"{{{text}}}"
+                    edit = Edit(*context.module.lines.span(argument), f'f"{{{named.name}}}:{index}"')
+                    fix = context.fix([*named.edits, edit])
+                else:
+                    new = f'"npu:{text}"' if text.isdecimal() else f'f"npu:{{{text}}}"'
+                    fix = context.replace_node(argument, new)
                 yield context.finding(
                     self,
                     argument,
                     "before torch 2.5.1 an integer device means a CUDA device",
-                    fix=context.replace_node(argument, new) if quotable else None,
+                    fix=fix if quotable and (named is not None or not context.agnostic) else None,
                     basis=Basis("torch 2.5.1 resolves integer devices to the accelerator", "documented", "2.5.1"),
                 )
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from npuport.facts import torch_name
 from npuport.findings import Applicability, Basis, Edit, Finding, Severity
+from npuport.rules.agnostic import backend as agnostic
 from npuport.rules.base import Context, Rule
 from npuport.rules.usage import BACKEND, Use, use_of
 from npuport.source.module import ancestors, parent
@@ -29,13 +30,14 @@ class NcclBackendString(Rule):
     code = "NP301"
     name = "nccl-backend-string"
     severity = Severity.ERROR
+    agnostic = True
     markers = (r"\bnccl\b", r"\bNCCL\b")
     nodes = (ast.Constant,)
 
     def check(self, node: ast.AST, context: Context) -> Iterator[Finding]:
         assert isinstance(node, ast.Constant)
-        edit = _respelled(node, context)
-        if edit is None:
+        npu_edit = _respelled(node, context)
+        if npu_edit is None:
             return
         use = use_of(node, context, BACKEND)
         if use is Use.TEXT or _beside_hccl(node):
@@ -50,7 +52,9 @@ class NcclBackendString(Rule):
             )
             return
         certain = use in (Use.TAKEN, Use.COMPARED) and not knows_hccl(context)
-        fix = context.fix([edit], Applicability.SAFE if certain else Applicability.UNSAFE, "name HCCL")
+        edits = agnostic.backend_edits(node, use, context) if context.agnostic else [npu_edit]
+        title = "name the backend of the device" if context.agnostic else "name HCCL"
+        fix = context.fix(edits, Applicability.SAFE if certain else Applicability.UNSAFE, title) if edits else None
         yield context.finding(
             self,
             node,

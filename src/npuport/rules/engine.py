@@ -74,6 +74,8 @@ def _run(context: Context, active: _Active, hits: set[int]) -> list[Finding]:
     for node in nodes:
         for rule in active.interested.get(type(node), ()):
             for finding in rule.check(node, context):
+                if context.agnostic and not rule.agnostic and finding.fix is not None:
+                    finding = replace(finding, fix=None)  # noqa: PLW2901 - it would be right on an NPU alone
                 found.setdefault((finding.code, finding.location, finding.message), finding)
     return list(found.values())
 

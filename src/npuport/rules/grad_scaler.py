@@ -183,7 +183,7 @@ def class_alias(local: str, context: Context) -> tuple[list[ast.ImportFrom], lis
     if any(len(CUDA_NAMES.intersection(_imported(node))) != 1 for node in imports):
         return None
     edits = _edits_of_mentions(mentions, context, upstream_too=upstream_too)
-    if edits is None or (exported and _handed_on(local, context, used=bool(mentions))):
+    if edits is None or (exported and handed_on(local, context, used=bool(mentions))):
         return None
     return imports, edits
 
@@ -223,7 +223,7 @@ def _edits_of_mentions(mentions: list[ast.Name], context: Context, *, upstream_t
     return edits
 
 
-def _handed_on(local: str, context: Context, *, used: bool) -> bool:
+def handed_on(local: str, context: Context, *, used: bool) -> bool:
     """Whether another module may take the class from this one."""
     here, text = context.module.path, context.module.text
     if not used and here.rpartition("/")[2] == "__init__.py":

@@ -6,14 +6,15 @@ from dataclasses import dataclass
 
 from packaging.version import InvalidVersion, Version
 
-TARGETS = ("npu", "import")
+TARGETS = ("npu", "agnostic", "import")
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
     """The target of a conversion.
 
-    ``target`` "npu" writes explicit torch.npu code; "import" adds one import at each entry point, which converts the
+    ``target`` "npu" writes explicit torch.npu code; "agnostic" writes code that runs on CUDA, on an NPU and on the CPU,
+    in PyTorch's own words; "import" adds one import at each entry point, which converts the
     code in memory when it runs. ``keep_lines`` forbids edits that change the number of lines.
 
     Raises:
