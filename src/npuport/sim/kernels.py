@@ -66,10 +66,11 @@ def ensure(installation: Installation) -> Path:
     """The compiled kernels (one shared library), compiled on first use."""
 
     def compile_kernels(target: Path) -> None:
-        source = build.NATIVE / "kernels" / "kernels.cpp"
+        sources = sorted((build.NATIVE / "kernels").glob("*.cpp"))
         libraries: list[str | Path] = ["-L", installation.torch_directory / "lib", "-lc10", "-ltorch_cpu"]
+        libraries += ["-L", installation.torch_npu_directory / "lib", "-ltorch_npu"]
         build.compile_with(
-            [installation.cxx_compiler, *_flags(installation), "-o", target / _LIBRARY, source, *libraries]
+            [installation.cxx_compiler, *_flags(installation), "-o", target / _LIBRARY, *sources, *libraries]
         )
 
     return build.once(_name(installation), compile_kernels) / _LIBRARY
@@ -83,7 +84,7 @@ def is_built(installation: Installation) -> bool:
 @functools.cache
 def _name(installation: Installation) -> str:
     sources = list((build.NATIVE / "kernels").iterdir())
-    facts = (installation.torch, build.compiler_identity(installation.cxx_compiler), *_flags(installation))
+    facts = (installation.torch, installation.torch_npu, build.compiler_identity(installation.cxx_compiler), *_flags(installation))
     return f"kernels-{build.key_of(sources, *facts)}"
 
 
@@ -94,6 +95,7 @@ def _flags(installation: Installation) -> list[str]:
     return [
         f"-std={standard}", "-O2", "-fPIC", "-shared", "-w", "-fvisibility=hidden",
         f"-D_GLIBCXX_USE_CXX11_ABI={new_abi}", f"-I{include}", f"-I{include / 'torch' / 'csrc' / 'api' / 'include'}",
+        f"-I{installation.torch_npu_directory / 'include'}",
     ]  # fmt: skip
 
 

@@ -188,13 +188,6 @@ aclError aclrtGetMemInfo(int attribute, size_t* free_bytes, size_t* total_bytes)
     return ACL_SUCCESS;
 }
 
-/* Computing is synchronous in the simulation: there is never anything to wait for, and nothing that could fail later. */
-aclError aclrtSynchronizeDevice(void) { return ACL_SUCCESS; }
-aclError aclrtSynchronizeDeviceWithTimeout(int32_t timeout) {
-    (void)timeout;
-    return ACL_SUCCESS;
-}
-
 /* What this CANN can do: 0 keeps Inf and NaN, 1 bfloat16, 2 compiles operators at run time. The saturation of the 910A is not simulated,
  * so it keeps Inf too, and gradient scalers see an overflow as on the other chips. */
 aclError aclGetCannAttribute(int attribute, int32_t* value) {

@@ -1,5 +1,5 @@
 /* Device memory is host memory, counted per device (ledger.c) against the memory of the chip. */
-#include "stand_in.h"
+#include "queue.h"
 
 #include <pthread.h>
 #include <sys/mman.h>
@@ -141,9 +141,28 @@ aclError aclrtMemcpy(void* to, size_t room, const void* from, size_t count, int 
     return ACL_SUCCESS;
 }
 
+/* "Asynchronous" where it must be: behind a communication of the same stream. */
+typedef struct { void* to; const void* from; int32_t value; size_t count; } Write;
+
+static aclError run_write(void* argument) {
+    Write write = *(Write*)argument;
+    free(argument);
+    if (write.from) memmove(write.to, write.from, write.count);
+    else memset(write.to, write.value, write.count);
+    return ACL_SUCCESS;
+}
+
+static aclError write_later(Write write, void* stream) {
+    if (!write.count) return ACL_SUCCESS;
+    Write* kept = malloc(sizeof *kept);
+    *kept = write;
+    return npuport_follow(npuport_stream(stream), run_write, kept);
+}
+
 aclError aclrtMemcpyAsync(void* to, size_t room, const void* from, size_t count, int kind, void* stream) {
-    (void)stream;
-    return aclrtMemcpy(to, room, from, count, kind);
+    (void)kind;
+    if (count > room) return npuport_fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtMemcpyAsync: %zu bytes into room for %zu", count, room);
+    return write_later((Write){to, from, 0, count}, stream);
 }
 
 aclError aclrtMemcpyAsyncWithCondition(void* to, size_t room, const void* from, size_t count, int kind, void* stream) {
@@ -157,8 +176,8 @@ aclError aclrtMemset(void* to, size_t room, int32_t value, size_t count) {
 }
 
 aclError aclrtMemsetAsync(void* to, size_t room, int32_t value, size_t count, void* stream) {
-    (void)stream;
-    return aclrtMemset(to, room, value, count);
+    if (count > room) return npuport_fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtMemsetAsync: %zu bytes into room for %zu", count, room);
+    return write_later((Write){to, NULL, value, count}, stream);
 }
 
 /* Virtual memory, which torch_npu uses for expandable segments: addresses are reserved first, and physical memory is mapped into them. */

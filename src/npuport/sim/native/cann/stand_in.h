@@ -25,6 +25,10 @@ enum {
     ACL_ERROR_RT_FEATURE_NOT_SUPPORT = 207000,
     ACL_ERROR_RT_MEMORY_ALLOCATION = 207001,
     ACL_ERROR_RT_MEMORY_FREE = 207002,
+    ACL_ERROR_RT_STREAM_SYNC_TIMEOUT = 507046,
+    ACL_ERROR_RT_EVENT_SYNC_TIMEOUT = 507047,
+    ACL_ERROR_RT_INTERNAL_TASK_TIMEOUT = 507048,
+    ACL_ERROR_RT_INTERNAL_TASK_EXCEPTION = 507049,
 };
 
 enum { MAX_DEVICES = 64 };
@@ -34,6 +38,7 @@ aclError npuport_fail(aclError code, const char* format, ...) __attribute__((for
 aclError npuport_no_reference(const char* operator_name);
 aclError npuport_not_simulated(const char* function);
 _Noreturn void npuport_abort(const char* function);
+const char* aclGetRecentErrMsg(void);
 
 /* device.c */
 int npuport_device_count(void);
@@ -41,6 +46,7 @@ int npuport_current_device(void); /* -1 when this thread has none */
 int npuport_physical_device(int device); /* the machine's number of a device that this process may see under another */
 size_t npuport_memory_total(void);
 double npuport_now_ms(void);
+aclError aclrtSetDevice(int32_t device);
 
 /* ledger.c */
 bool npuport_take_memory(int device, size_t size); /* false where the device has not so much left */

@@ -6,6 +6,8 @@
 #include <ATen/ops/empty_strided.h>
 #include <c10/core/Allocator.h>
 
+#include "current_stream.h"
+
 namespace npuport {
 
 constexpr auto kNpu = c10::DeviceType::PrivateUse1;
@@ -19,6 +21,7 @@ inline void copy_metadata(const at::Tensor& from, const at::Tensor& to) {
 
 // A CPU tensor over the memory of `npu`; it keeps that memory alive.
 inline at::Tensor cpu_alias(const at::Tensor& npu) {
+  wait_for_current_stream(npu.device().index());
   const c10::Storage& storage = npu.storage();
   c10::Storage shared(
       c10::Storage::use_byte_size_t(), storage.nbytes(),
