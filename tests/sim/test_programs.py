@@ -24,6 +24,7 @@ PROGRAMS = {
     "data_and_files.py": (2, 1),
     "tools.py": (1, 1),
     "recorder.py": (1, 1),
+    "hccl.py": (2, 1),
     "distributed.py": (2, 2),
 }
 

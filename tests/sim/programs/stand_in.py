@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import ctypes
-import os
 import threading
 import time
-from pathlib import Path
 from typing import Any
 
 import checks
 
 LIBRARY = ctypes.CDLL("libascendcl.so", mode=ctypes.RTLD_GLOBAL)
 OPERATORS = ctypes.CDLL("libopapi.so")
-HCCL = ctypes.CDLL("libhccl.so")
 LIBRARY.aclGetRecentErrMsg.restype = ctypes.c_char_p
 for creator in ("aclCreateTensor", "aclCreateIntArray", "aclCreateScalar"):
     getattr(LIBRARY, creator).restype = ctypes.c_void_p
@@ -124,42 +121,6 @@ def check_padding_reads_strides() -> None:
     assert LIBRARY.aclnnConstantPadNdGetWorkspaceSize(*arguments, ctypes.byref(size), ctypes.byref(executor)) == 0
     assert LIBRARY.aclnnConstantPadNd(None, ctypes.c_uint64(0), executor, None) == 0
     assert list(out) == [7, 0, 3, 7, 7, 1, 4, 7, 7, 2, 5, 7]
-
-
-def joined(rank: int, info: Any) -> ctypes.c_void_p:
-    comm = ctypes.c_void_p()
-    assert HCCL.HcclCommInitRootInfo(2, info, rank, ctypes.byref(comm)) == 0, message()
-    return comm
-
-
-def root_info() -> Any:
-    info = ctypes.create_string_buffer(4108)
-    assert HCCL.HcclGetRootInfo(info) == 0
-    return info
-
-
-def check_a_rank_that_died_is_named() -> None:
-    info = root_info()
-    child = os.fork()
-    if child == 0:
-        joined(1, info)
-        os._exit(0)
-    comm = joined(0, info)
-    os.waitpid(child, 0)
-    begin = time.monotonic()
-    assert HCCL.HcclBarrier(comm, None) == 21
-    assert "rank 1 has ended" in message() and time.monotonic() - begin < 5
-    assert Path(info.value.decode()).exists()
-    HCCL.HcclCommDestroy(comm)
-    assert not Path(info.value.decode()).exists()
-
-
-def check_waiting_for_a_rank_that_never_comes_ends() -> None:
-    os.environ["HCCL_CONNECT_TIMEOUT"] = "1"
-    comm = ctypes.c_void_p()
-    info = root_info()
-    assert HCCL.HcclCommInitRootInfo(2, info, 0, ctypes.byref(comm)) == 9
-    assert "within 1 s" in message() and not Path(info.value.decode()).exists()
 
 
 if __name__ == "__main__":

@@ -1,8 +1,7 @@
 /* Reducing element by element. Ranks are always combined in the order of their numbers, so every rank gets the same bits. */
 #include "hccl.h"
 
-#pragma GCC optimize("O3")
-
+#pragma GCC optimize("O3") /* vectorises the loops */
 
 size_t npuport_element_bytes(int type) {
     static const size_t bytes[] = {1, 2, 4, 2, 4, 8, 8, 1, 2, 4, 8, 2, 16, 0, 1, 1, 1, 1};
