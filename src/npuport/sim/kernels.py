@@ -84,7 +84,8 @@ def is_built(installation: Installation) -> bool:
 @functools.cache
 def _name(installation: Installation) -> str:
     sources = list((build.NATIVE / "kernels").iterdir())
-    facts = (installation.torch, installation.torch_npu, build.compiler_identity(installation.cxx_compiler), *_flags(installation))
+    versions = (installation.torch, installation.torch_npu)
+    facts = (*versions, build.compiler_identity(installation.cxx_compiler), *_flags(installation))
     return f"kernels-{build.key_of(sources, *facts)}"
 
 

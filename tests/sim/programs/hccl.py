@@ -1,4 +1,4 @@
-"""HCCL of the stand-in, called as torch_npu calls it: what waits, what fails, and what is left behind. Without torch."""
+"""HCCL of the stand-in, called as torch_npu calls it: what waits, what fails, what is left behind. Without torch."""
 
 from __future__ import annotations
 
@@ -100,8 +100,7 @@ def at_once(*calls: Callable[[], Any]) -> list[Any]:
 
 
 def shared_files() -> int:
-    links = (os.readlink(entry.path) for entry in os.scandir("/proc/self/fd") if os.path.islink(entry.path))
-    return sum("npuport-hccl" in link for link in links)
+    return sum("npuport-hccl" in str(link.readlink()) for link in Path("/proc/self/fd").iterdir() if link.is_symlink())
 
 
 def check_one_thread_drives_several_ranks() -> None:
@@ -149,11 +148,11 @@ def check_calls_of_a_communicator_keep_their_order_over_streams() -> None:
 
 def check_a_group_sends_before_it_receives() -> None:
     ranks = ranks_of_this_process()
-    received = [floats(0), floats(0)]
+    sent, received = [floats(5), floats(6)], [floats(0), floats(0)]
     for number, rank in enumerate(ranks):
         succeed(HCCL.HcclGroupStart())
         succeed(rank.receive(received[number], 1 - number))
-        succeed(rank.send(floats(number + 5), 1 - number))
+        succeed(rank.send(sent[number], 1 - number))
         succeed(HCCL.HcclGroupEnd())
     for rank in ranks:
         succeed(rank.synchronize())
@@ -192,8 +191,9 @@ def check_ranks_that_disagree_are_told() -> None:
 
 def check_a_message_of_another_length_is_an_error() -> None:
     first, second = ranks_of_this_process()
-    succeed(first.send(floats(1, 2), 1))
-    succeed(second.receive(floats(0), 0))
+    sent, received = floats(1, 2), floats(0)
+    succeed(first.send(sent, 1))
+    succeed(second.receive(received, 0))
     assert second.synchronize() == TASK_EXCEPTION
     assert "rank 0 sent 8 bytes and rank 1 expects 4" in message()
     first.leave(), second.leave()
@@ -207,8 +207,8 @@ def check_a_rank_that_died_is_named() -> None:
         os._exit(0)
     comm = ctypes.c_void_p()
     succeed(HCCL.HcclCommInitRootInfo(2, info, 0, ctypes.byref(comm)))
-    rank, begin = Rank(comm), time.monotonic()
-    succeed(rank.all_reduce(floats(1)))
+    rank, values, begin = Rank(comm), floats(1), time.monotonic()
+    succeed(rank.all_reduce(values))
     assert rank.synchronize() == TASK_EXCEPTION  # though nobody has fetched the dead process yet
     assert f"rank 1 (process {child}) has ended" in message() and time.monotonic() - begin < 5
     os.waitpid(child, 0)
@@ -227,7 +227,8 @@ def check_a_call_that_nobody_answers_ends() -> None:
     os.environ["HCCL_EXEC_TIMEOUT"] = "1"
     first, second = ranks_of_this_process()
     del os.environ["HCCL_EXEC_TIMEOUT"]
-    succeed(first.all_reduce(floats(1)))
+    values = floats(1)
+    succeed(first.all_reduce(values))
     assert first.synchronize() == TASK_TIMEOUT
     assert "waiting for the other ranks: no answer within 1 s" in message()
     first.leave(), second.leave()
@@ -272,7 +273,7 @@ def check_a_rank_table_joins_ranks() -> None:
         ranks = at_once(lambda: join(0), lambda: join(1))
         size = ctypes.c_uint32()
         succeed(HCCL.HcclGetRankSize(ranks[1].comm, ctypes.byref(size)))
-        assert size.value == 2 and os.listdir(directory) == ["table.json"]
+        assert size.value == 2 and list(Path(directory).iterdir()) == [table]
         for rank in ranks:
             rank.leave()
         assert HCCL.HcclCommInitClusterInfo(b"/nowhere.json", 0, ctypes.byref(ctypes.c_void_p())) == 10
