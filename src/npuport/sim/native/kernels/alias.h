@@ -40,13 +40,11 @@ inline at::Tensor cpu_alias(const at::Tensor& npu) {
 inline at::Tensor npu_copy(const at::Tensor& cpu, c10::Device device) {
   if (cpu.layout() != c10::kStrided || device.type() != kNpu) return cpu;
   auto npu = at::empty_strided(cpu.sizes(), cpu.strides(), cpu.options().device(device));
-  if (cpu.numel() != 0) {
-    auto target = cpu_alias(npu);
-    if (cpu.is_non_overlapping_and_dense() && !cpu.is_conj() && !cpu.is_neg()) {
-      std::memcpy(target.mutable_data_ptr(), cpu.const_data_ptr(), cpu.numel() * cpu.element_size());
-    } else {
-      target.copy_(cpu);
-    }
+  if (cpu.numel() == 0) return npu;
+  if (cpu.is_non_overlapping_and_dense() && !cpu.is_conj() && !cpu.is_neg()) {
+    std::memcpy(npu.storage().mutable_data(), cpu.const_data_ptr(), cpu.numel() * cpu.element_size());
+  } else {
+    cpu_alias(npu).copy_(cpu);
   }
   return npu;
 }
