@@ -18,6 +18,7 @@ PROGRAMS = {
     "stand_in.py": (2, 1),
     "devices.py": (2, 1),
     "memory.py": (2, 1),
+    "runtime.py": (2, 1),
     "random_numbers.py": (2, 1),
     "training.py": (1, 1),
     "mixed_precision.py": (1, 1),

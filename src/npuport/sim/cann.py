@@ -72,6 +72,8 @@ def _build(installation: Installation, target: Path) -> None:
     build.compile_with([*link, _generated(compiler, target, "absent", _failing_functions(absent))])
     missing = operator_names(installation.torch_npu_directory) - _defined(main)
     operators = _generated(compiler, target, "operators", _failing_operators(missing))
+    # A library without any code has no unwind table, which PyTorch's memory traces warn about.
+    nothing = _generated(compiler, target, "nothing", "int npuport_nothing(void) { return 0; }\n")
     for name in library_names(installation)[1:]:
         options: list[str | Path] = [
             f"-Wl,-soname,{name}",
@@ -81,8 +83,8 @@ def _build(installation: Installation, target: Path) -> None:
             target,
             "-l:" + _MAIN,
         ]
-        code = [operators] if name == _OPERATORS else []
-        build.compile_with([compiler, "-shared", "-o", target / name, *code, *options])
+        code = operators if name == _OPERATORS else nothing
+        build.compile_with([compiler, "-shared", "-o", target / name, code, *options])
 
 
 def _compiled(compiler: str, source: Path, target: Path, optimisation: str) -> Path:

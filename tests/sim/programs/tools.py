@@ -63,14 +63,6 @@ def check_options_are_kept() -> None:
     torch.npu.matmul.allow_hf32 = False
 
 
-def check_graph_capture_is_refused() -> None:
-    def capture() -> None:
-        with torch.npu.graph(torch.npu.NPUGraph()):
-            torch.ones(3, device="npu").mul(2)
-
-    checks.raises(RuntimeError, "Failed to find function", capture)
-
-
 def check_transfer_to_npu() -> None:
     """Last: it changes torch for the whole process."""
     from torch_npu.contrib import transfer_to_npu  # noqa: F401

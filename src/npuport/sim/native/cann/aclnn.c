@@ -90,3 +90,17 @@ aclError aclnnConstantPadNd(void* workspace, uint64_t bytes, void* executor, voi
     free(padding);
     return ACL_SUCCESS;
 }
+
+/* A delay on the device (torch.npu._sleep): times are not simulated. */
+aclError aclnnSleepGetWorkspaceSize(int64_t cycles, uint64_t* workspace, void** executor) {
+    static char nothing;
+    if (cycles < 0) return npuport_fail(ACL_ERROR_INVALID_PARAM, "aclnnSleep: %lld cycles", (long long)cycles);
+    *workspace = 0;
+    *executor = &nothing;
+    return ACL_SUCCESS;
+}
+
+aclError aclnnSleep(void* workspace, uint64_t bytes, void* executor, void* stream) {
+    (void)workspace, (void)bytes, (void)executor, (void)stream;
+    return ACL_SUCCESS;
+}

@@ -188,6 +188,19 @@ aclError aclrtGetMemInfo(int attribute, size_t* free_bytes, size_t* total_bytes)
     return ACL_SUCCESS;
 }
 
+/* Memory by component (the runtime, HCCL and others), which have none of the simulated device's: an empty list. */
+aclError aclrtGetMemUsageInfo(int32_t device, void* usage, size_t room, size_t* count) {
+    (void)usage, (void)room;
+    *count = 0;
+    return check_device(device);
+}
+
+/* Ends what a device is doing: computing is done when it is asked, and communication goes on. */
+aclError aclrtDeviceTaskAbort(int32_t device, uint32_t timeout) {
+    (void)timeout;
+    return check_device(device);
+}
+
 /* What this CANN can do: 0 keeps Inf and NaN, 1 bfloat16, 2 compiles operators at run time. The saturation of the 910A is not simulated,
  * so it keeps Inf too, and gradient scalers see an overflow as on the other chips. */
 aclError aclGetCannAttribute(int attribute, int32_t* value) {

@@ -89,6 +89,18 @@ aclError aclrtProcessReport(int32_t timeout_ms) {
     return ACL_SUCCESS;
 }
 
+/* Failure mode, overflow check, a tag: nothing that changes a result here. */
+aclError aclrtSetStreamAttribute(void* stream, int attribute, const void* value) {
+    (void)stream, (void)attribute, (void)value;
+    return ACL_SUCCESS;
+}
+
+/* Graphs: operators run above CANN, so that there would be nothing in a graph. */
+aclError aclmdlRICaptureBegin(void* stream, int mode) {
+    (void)stream, (void)mode;
+    return npuport_fail(ACL_ERROR_FEATURE_UNSUPPORTED, "the simulated NPU captures no graph (torch.npu.graph, NPUGraph): run this part without one");
+}
+
 aclError aclmdlRICaptureGetInfo(void* stream, int* status, void** model) {
     (void)stream;
     *status = 0; /* not capturing */
