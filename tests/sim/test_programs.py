@@ -27,6 +27,7 @@ PROGRAMS = {
     "recorder.py": (1, 1),
     "hccl.py": (2, 1),
     "distributed.py": (2, 2),
+    "fused_collectives.py": (2, 2),
 }
 
 

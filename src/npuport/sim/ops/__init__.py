@@ -19,6 +19,7 @@ from npuport.sim import kernels as simulation
 from npuport.sim.ops import (  # imported for the kernels they offer
     activations,  # noqa: F401
     attention,  # noqa: F401
+    attention_composite,  # noqa: F401
     attention_merge,  # noqa: F401
     batch_norm,  # noqa: F401
     convolution,  # noqa: F401
@@ -27,6 +28,8 @@ from npuport.sim.ops import (  # imported for the kernels they offer
     expert_permutation,  # noqa: F401
     expert_routing,  # noqa: F401
     float_status,  # noqa: F401
+    fused_collectives,  # noqa: F401
+    fused_products,  # noqa: F401
     grouped_matmul,  # noqa: F401
     indexing,  # noqa: F401
     layout,  # noqa: F401

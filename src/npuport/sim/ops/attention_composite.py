@@ -1,0 +1,163 @@
+"""The older fused operators around attention: whole multi-head attention, softmax with a mask and dropout.
+
+Sources: Ascend/op-plugin docs/zh/custom_APIs/torch_npu (npu_multi_head_attention, npu_dropout_with_add_softmax), the
+unfused equivalents in Ascend/pytorch test/custom_ops (test_npu_multi_head_attention.py,
+test_npu_dropout_with_add_softmax.py), op_plugin/ops/aclops/MultiHeadAttentionKernelNpu.cpp and
+DropoutWithAddSoftmaxKernelNpu.cpp, CANN's masked_softmax_with_rel_pos_bias (hicann/ops-nn norm/).
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from npuport.sim.ops.dropout import keep_mask, pack_bits, unpack_bits
+from npuport.sim.ops.precision import wide
+from npuport.sim.ops.registration import kernel, lent
+from npuport.sim.ops.unavailable import NoReferenceError
+
+_ALIGNED = 16
+
+
+@kernel("npu::npu_masked_softmax_with_rel_pos_bias")
+def npu_masked_softmax_with_rel_pos_bias(
+    x: Tensor,
+    atten_mask: Tensor | None,
+    relative_pos_bias: Tensor,
+    scale_value: float = 1.0,
+    inner_precision_mode: int = 0,
+) -> Tensor:
+    """softmax(scale_value·x + atten_mask + relative_pos_bias) along the last dimension."""
+    scores = wide(x) * scale_value + wide(relative_pos_bias)
+    if atten_mask is not None:
+        scores = scores + wide(atten_mask)
+    return torch.softmax(scores, dim=-1).to(x.dtype)
+
+
+@kernel("npu::npu_dropout_with_add_softmax")
+def npu_dropout_with_add_softmax(
+    input: Tensor, x1: Tensor, alpha: float, prob: float, dim: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """(mask with one byte per element, softmax(x1 + alpha·input), the same with dropout of probability `prob`)."""
+    if lent(x1).requires_grad:
+        raise NoReferenceError("npu::npu_dropout_with_add_softmax", "a gradient for x1")
+    softmax = torch.softmax(wide(x1) + wide(input) * alpha, dim=dim)
+    mask = keep_mask(wide(input), prob)
+    stored = torch.zeros(-(-input.numel() // 128) * 128, dtype=torch.uint8)
+    stored[: input.numel()] = mask.flatten().to(torch.uint8)
+    return stored, softmax.to(x1.dtype), (softmax * mask / (1 - prob)).to(input.dtype)
+
+
+@kernel("npu::npu_dropout_with_add_softmax_backward")
+def npu_dropout_with_add_softmax_backward(
+    grad: Tensor, mask: Tensor, softmax_out: Tensor, alpha: float, prob: float, dim: int
+) -> tuple[Tensor, None]:
+    """The gradient of `input`; that of x1 has no reference."""
+    kept = mask[: grad.numel()].view(grad.shape)
+    return (_softmax_gradient(wide(grad) * kept / (1 - prob), wide(softmax_out), dim) * alpha).to(grad.dtype), None
+
+
+def _softmax_gradient(grad: Tensor, softmax: Tensor, dim: int = -1) -> Tensor:
+    return softmax * (grad - (grad * softmax).sum(dim=dim, keepdim=True))
+
+
+@kernel("npu::npu_multi_head_attention")
+def npu_multi_head_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    query_weight: Tensor,
+    key_weight: Tensor,
+    value_weight: Tensor,
+    attn_mask: Tensor,
+    out_proj_weight: Tensor,
+    query_bias: Tensor | None,
+    key_bias: Tensor | None,
+    value_bias: Tensor | None,
+    out_proj_bias: Tensor | None,
+    dropout_mask: Tensor | None,
+    attn_head_num: int,
+    attn_dim_per_head: int,
+    src_len: int,
+    tgt_len: int,
+    dropout_prob: float,
+    softmax_use_float: bool,
+) -> tuple[Tensor, ...]:
+    """(y, packed dropout mask, q·width^-½, k, v [B, N, S, width], softmax, softmax with dropout, context) for query
+    [B·tgt_len, N·width] and key, value [B·src_len, N·width]; attn_mask is added to the scores.
+    """
+    sizes = (tgt_len, src_len, attn_head_num, attn_dim_per_head)
+    if any(size <= 0 or size % _ALIGNED for size in sizes):
+        raise RuntimeError("tgt_len, src_len, attn_head_num, attn_dim_per_head should align to 16.")
+    dtype, batch, width = query.dtype, query.size(0) // tgt_len, attn_dim_per_head
+
+    def heads(x: Tensor, weight: Tensor, bias: Tensor | None, length: int, scale: float = 1.0) -> Tensor:
+        projected = torch.nn.functional.linear(wide(x), wide(weight), None if bias is None else wide(bias)) * scale
+        return projected.to(dtype).view(batch, length, attn_head_num, width).transpose(1, 2).contiguous()
+
+    q = heads(query, query_weight, query_bias, tgt_len, width**-0.5)
+    k, v = (heads(x, w, b, src_len) for x, w, b in ((key, key_weight, key_bias), (value, value_weight, value_bias)))
+    softmax = torch.softmax(wide(q) @ wide(k).mT + wide(attn_mask), dim=-1)
+    kept, packed = torch.ones_like(softmax), torch.zeros(0, dtype=torch.uint8)
+    if dropout_prob:
+        kept = keep_mask(softmax, dropout_prob) if dropout_mask is None else unpack_bits(dropout_mask, softmax)
+    packed = pack_bits(kept)
+    dropped = (softmax * kept / (1 - dropout_prob)).to(dtype)
+    context = (wide(dropped) @ wide(v)).transpose(1, 2).reshape(batch * tgt_len, -1).to(dtype)
+    bias = None if out_proj_bias is None else wide(out_proj_bias)
+    y = torch.nn.functional.linear(wide(context), wide(out_proj_weight), bias).to(dtype)
+    shown = softmax if softmax_use_float else softmax.to(dtype)
+    return y, packed, q, k, v, shown, dropped, context
+
+
+@kernel("npu::npu_multi_head_attention_backward")
+def npu_multi_head_attention_backward(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    query_weight: Tensor,
+    key_weight: Tensor,
+    value_weight: Tensor,
+    out_proj_weight: Tensor,
+    query_bias: Tensor | None,
+    key_bias: Tensor | None,
+    value_bias: Tensor | None,
+    out_proj_bias: Tensor | None,
+    query_res: Tensor,
+    key_res: Tensor,
+    value_res: Tensor,
+    attn_scores: Tensor,
+    attn_res: Tensor,
+    context: Tensor,
+    y_grad: Tensor,
+    dropout_mask: Tensor,
+    attn_head_num: int,
+    attn_dim_per_head: int,
+    src_len: int,
+    tgt_len: int,
+    dropout_prob: float,
+    softmax_use_float: bool,
+) -> tuple[Tensor | None, ...]:
+    """(weight gradients of q, k, v, out; gradients of query, key, value; bias gradients [1, N·width])."""
+    grad, softmax = wide(y_grad), wide(attn_scores)
+    batch = query.size(0) // tgt_len
+    of_context = (grad @ wide(out_proj_weight)).view(batch, tgt_len, attn_head_num, -1).transpose(1, 2)
+    of_value = wide(attn_res).mT @ of_context
+    of_softmax = of_context @ wide(value_res).mT
+    if dropout_prob:
+        of_softmax = of_softmax * unpack_bits(dropout_mask, softmax) / (1 - dropout_prob)
+    of_scores = _softmax_gradient(of_softmax, softmax)
+    projected = (
+        (of_scores @ wide(key_res) * attn_dim_per_head**-0.5, query, query_weight, query_bias),
+        (of_scores.mT @ wide(query_res), key, key_weight, key_bias),
+        (of_value, value, value_weight, value_bias),
+    )
+    weights, inputs, biases = [], [], []
+    for upper, x, weight, bias in projected:
+        rows = upper.transpose(1, 2).flatten(2).flatten(0, 1)
+        weights.append((rows.T @ wide(x)).to(weight.dtype))
+        inputs.append((rows @ wide(weight)).to(x.dtype))
+        biases.append(None if bias is None else rows.sum(dim=0, keepdim=True).to(bias.dtype))
+    weights.append((grad.T @ wide(context)).to(out_proj_weight.dtype))
+    biases.append(None if out_proj_bias is None else grad.sum(dim=0, keepdim=True).to(out_proj_bias.dtype))
+    return *weights, *inputs, *biases
