@@ -20,6 +20,7 @@ from npuport.sim.ops import (  # imported for the kernels they offer
     activations,  # noqa: F401
     attention,  # noqa: F401
     attention_composite,  # noqa: F401
+    attention_inference,  # noqa: F401
     attention_merge,  # noqa: F401
     batch_norm,  # noqa: F401
     convolution,  # noqa: F401

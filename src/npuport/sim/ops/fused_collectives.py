@@ -13,7 +13,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from npuport.sim.ops.registration import kernel
-from npuport.sim.ops.unavailable import NoReferenceError
+from npuport.sim.ops.unavailable import NoReferenceError, refuse_uses
 
 _PLAIN = {"comm_turn", "comm_mode", "bias", "x3", "reduce_op", "gather_index", "gather_output", "antiquant_group_size"}
 
@@ -28,9 +28,7 @@ def _group(hcom: str) -> dist.ProcessGroup:
 
 
 def _refuse_quantised(operator: str, named: dict[str, Any]) -> None:
-    extra = sorted(n for n, v in named.items() if n not in _PLAIN and v is not None and v != 0)
-    if extra:
-        raise NoReferenceError(operator, ", ".join(extra))
+    refuse_uses(operator, named, _PLAIN)
     if named.get("reduce_op", "sum") != "sum":
         raise NoReferenceError(operator, f"reduce_op {named['reduce_op']}")
 

@@ -17,7 +17,7 @@ from torch.nn import functional
 from npuport.sim.ops.activations import quick_gelu
 from npuport.sim.ops.precision import wide
 from npuport.sim.ops.registration import kernel
-from npuport.sim.ops.unavailable import NoReferenceError
+from npuport.sim.ops.unavailable import NoReferenceError, refuse_uses
 
 _FFN_ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "fastgelu": quick_gelu,
@@ -81,9 +81,7 @@ _FFN_PLAIN = {"expert_tokens", "expert_tokens_index", "bias1", "bias2", "inner_p
 def npu_ffn(x: Tensor, weight1: Tensor, weight2: Tensor, activation: str, **named: Any) -> Tensor:
     """activation(x·W₁ + b₁)·W₂ + b₂, for each expert's share of the rows when `expert_tokens` gives their numbers."""
     operator = "npu::npu_ffn"
-    extra = sorted(n for n, v in named.items() if n not in _FFN_PLAIN and v is not None)
-    if extra:
-        raise NoReferenceError(operator, ", ".join(extra))
+    refuse_uses(operator, named, _FFN_PLAIN)
     active = _FFN_ACTIVATIONS.get(activation)
     if active is None:
         raise NoReferenceError(operator, f"activation {activation}, whose halves no document tells apart")

@@ -17,7 +17,7 @@ from torch.nn import functional
 from npuport.sim.ops.activations import quick_gelu
 from npuport.sim.ops.precision import wide
 from npuport.sim.ops.registration import kernel
-from npuport.sim.ops.unavailable import NoReferenceError
+from npuport.sim.ops.unavailable import NoReferenceError, refuse_uses
 
 _PLAIN = {"bias", "group_list", "split_item", "group_type", "group_list_type", "act_type", "tuning_config"}
 _BY_PAIRS, _BY_ROWS, _BY_COLUMNS = -1, 0, 2
@@ -36,10 +36,7 @@ def npu_grouped_matmul(x: Sequence[Tensor], weight: Sequence[Tensor], **named: A
     group_type -1 pairs the lists; 0 cuts the rows, 2 the columns of a single x, at `group_list`: the ends of the
     groups, or with group_list_type 1 their sizes. Rows behind the last group, which the device leaves unwritten, are 0.
     """
-    operator = "npu::npu_grouped_matmul"
-    extra = sorted(n for n, v in named.items() if n not in _PLAIN and v is not None and v != 0)
-    if extra:
-        raise NoReferenceError(operator, ", ".join(extra))
+    refuse_uses("npu::npu_grouped_matmul", named, _PLAIN)
     group_type = _BY_PAIRS if named.get("group_type") is None else named["group_type"]
     split_item = named.get("split_item") or 0
     weights = list(weight[0].unbind(0)) if len(weight) == 1 and weight[0].dim() == 3 else list(weight)

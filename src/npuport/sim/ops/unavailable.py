@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, NoReturn
 
 
@@ -16,6 +16,17 @@ class NoReferenceError(NotImplementedError):
             f"simulated NPU: no reference for {operator}{use}; a real NPU may run it. Next step: write this call with "
             "the plain PyTorch operators it stands for, or ask for a reference in an issue that names the operator."
         )
+
+
+def refuse_uses(operator: str, arguments: Mapping[str, Any], known: Collection[str] = ()) -> None:
+    """Raise NoReferenceError naming the arguments that are set (not None, 0, False or empty) and not `known`."""
+    extra = sorted(name for name, value in arguments.items() if name not in known and _is_set(value))
+    if extra:
+        raise NoReferenceError(operator, ", ".join(extra))
+
+
+def _is_set(value: Any) -> bool:
+    return value is not None if hasattr(value, "dtype") else bool(value)
 
 
 def refuse(operator: str) -> Callable[..., NoReturn]:
