@@ -111,6 +111,33 @@ def case_convolutions():
     close(found, F.conv2d(x, depthwise, padding=1, groups=3))
 
 
+def case_convolutions_in_half_precision_round_once():
+    x, weight, bias = torch.randn(4, 16, 20, 20).half(), torch.randn(16, 16, 3, 3).half(), torch.randn(16).half()
+    ours = [t.npu().requires_grad_() for t in (x, weight, bias)]
+    theirs = [t.double().requires_grad_() for t in (x, weight, bias)]
+    found, expected = F.conv2d(*ours, padding=1), F.conv2d(*theirs, padding=1)
+    grad = torch.randn(expected.shape).half()
+    found.backward(grad.npu())
+    expected.backward(grad.double())
+    for f, e in ((found, expected), *((o.grad, t.grad) for o, t in zip(ours, theirs, strict=True))):
+        assert f.dtype == torch.float16
+        rounding = (f.detach().cpu().double() - e.detach()).abs() / e.detach().abs().clamp(min=1)
+        assert rounding.max() < 2**-11 * 1.05, rounding.max()
+
+
+def case_convolution_sizes_may_be_longer_than_the_space():
+    x, weight = torch.randn(1, 3, 6, 6, requires_grad=True), torch.randn(2, 3, 3, 3, requires_grad=True)
+    sizes = [2, 2, 9], [1, 0, 7, 7], [1, 1, 5, 5], 1
+    expected = F.conv2d(x, weight, stride=2, padding=(1, 0))
+    on_npu = x.detach().npu(), weight.detach().npu()
+    close(npu.npu_conv2d(*on_npu, None, *sizes), expected)
+    grad = torch.randn(expected.shape)
+    expected.backward(grad)
+    found = npu.npu_conv2d_backward(on_npu[0], grad.npu(), on_npu[1], *sizes, [True, True, True])
+    for ours, theirs in zip(found, (x.grad, weight.grad, grad.sum((0, 2, 3))), strict=True):
+        close(ours, theirs)
+
+
 def case_matrix_products():
     for left, right in (
         ((4,), (4,)), ((3, 4), (4,)), ((4,), (4, 5)), ((3, 4), (4, 5)), ((2, 3, 4), (4, 5)), ((2, 3, 4), (4,)),

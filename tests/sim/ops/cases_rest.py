@@ -298,8 +298,8 @@ def case_an_operator_without_a_reference_says_so():
     )
     raises(
         NotImplementedError,
-        "no reference for npu::npu_iou",
-        lambda: npu.npu_iou(torch.rand(2, 4).npu(), torch.rand(2, 4).npu()),
+        "no reference for npu::npu_prompt_flash_attention",
+        lambda: npu.npu_prompt_flash_attention(*[torch.randn(1, 2, 4, 8).half().npu()] * 3),
     )
 
 

@@ -23,7 +23,10 @@ from npuport.sim.ops import (  # imported for the kernels they offer
     attention_inference,  # noqa: F401
     attention_merge,  # noqa: F401
     batch_norm,  # noqa: F401
+    box_coding,  # noqa: F401
+    box_overlaps,  # noqa: F401
     convolution,  # noqa: F401
+    deformable,  # noqa: F401
     dropout,  # noqa: F401
     expert_gating,  # noqa: F401
     expert_permutation,  # noqa: F401
@@ -39,10 +42,13 @@ from npuport.sim.ops import (  # imported for the kernels they offer
     normalization,  # noqa: F401
     optimizers,  # noqa: F401
     recurrent,  # noqa: F401
+    regions,  # noqa: F401
     rotary,  # noqa: F401
     rotary_cache,  # noqa: F401
+    rotated_boxes,  # noqa: F401
     scaled_dot_product,  # noqa: F401
     spectral,  # noqa: F401
+    suppression,  # noqa: F401
 )
 from npuport.sim.ops.registration import FORWARD, registered
 from npuport.sim.ops.unavailable import NoReferenceError, refuse
@@ -57,6 +63,7 @@ _KEEP = frozenset(
         "npu::get_npu_format",
         "npu::get_storage_size",
         "npu::npu_change_data_ptr",
+        "npu::npu_ciou",
         "npu::npu_moe_token_unpermute",
         "npu::npu_moe_token_unpermute_with_routing_map",
         "npu::print_npugraph_tensor",

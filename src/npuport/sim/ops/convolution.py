@@ -1,5 +1,8 @@
 """Convolutions under torch_npu's own names; all are torch.nn.functional's (op_plugin/ops/aclops: Conv2dKernelNpu.cpp
 and others).
+
+float16 is computed in float32 and rounded once, as the device's cube unit does; PyTorch's CPU kernels add up partial
+sums in float16.
 """
 
 from __future__ import annotations
@@ -24,10 +27,8 @@ def npu_convolution(
     dilation: Sequence[int],
     groups: int,
 ) -> Tensor:
-    dims = weight.dim() - 2
-    return torch.convolution(
-        input, weight, bias, list(stride), list(padding), list(dilation), False, [0] * dims, groups
-    )
+    """As torch.convolution; of longer lists the first elements count, one for each spatial dimension."""
+    return _forward(input, weight, bias, stride, padding, dilation, groups, None)
 
 
 @kernel("npu::npu_conv2d_backward", "npu::npu_conv3d_backward", "npu::npu_convolution_backward")
@@ -56,9 +57,7 @@ def npu_convolution_transpose(
     dilation: Sequence[int],
     groups: int,
 ) -> Tensor:
-    return torch.convolution(
-        input, weight, bias, list(stride), list(padding), list(dilation), True, list(output_padding), groups
-    )
+    return _forward(input, weight, bias, stride, padding, dilation, groups, output_padding)
 
 
 @kernel(
@@ -81,6 +80,28 @@ def npu_convolution_transpose_backward(
     return _backward(grad_output, input, weight, stride, padding, dilation, groups, output_mask, output_padding)
 
 
+def _forward(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    groups: int,
+    output_padding: Sequence[int] | None,
+) -> Tensor:
+    """Transposed if there is an `output_padding`."""
+    dims = weight.dim() - 2
+    sizes = (list(sizes)[:dims] for sizes in (stride, padding, dilation))
+    extra = [0] * dims if output_padding is None else list(output_padding)[:dims]
+    tensors = _wide(input), _wide(weight), None if bias is None else _wide(bias)
+    return torch.convolution(*tensors, *sizes, output_padding is not None, extra, groups).to(input.dtype)
+
+
+def _wide(tensor: Tensor) -> Tensor:
+    return tensor.float() if tensor.dtype == torch.float16 else tensor
+
+
 def _backward(
     grad_output: Tensor,
     input: Tensor,
@@ -92,21 +113,45 @@ def _backward(
     output_mask: Sequence[bool],
     output_padding: Sequence[int] | None,
 ) -> _Grads:
+    """Transposed if there is an `output_padding`."""
     transposed = output_padding is not None
     channels = weight.size(1) * groups if transposed else weight.size(0)
-    dinput, dweight, dbias = torch.ops.aten.convolution_backward(
-        grad_output,
-        input,
-        weight,
-        [channels],
-        list(stride),
-        list(padding),
-        list(dilation),
+    extra = output_padding if output_padding is not None else [0] * (weight.dim() - 2)
+    return convolution_backward(
+        grad_output, input, weight, [channels], stride, padding, dilation, transposed, extra, groups, output_mask
+    )
+
+
+@kernel("aten::convolution_backward")
+def convolution_backward(
+    grad_output: Tensor,
+    input: Tensor,
+    weight: Tensor,
+    bias_sizes: Sequence[int] | None,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    transposed: bool,
+    output_padding: Sequence[int],
+    groups: int,
+    output_mask: Sequence[bool],
+) -> _Grads:
+    """What PyTorch's autograd calls for every convolution."""
+    dims = weight.dim() - 2
+    found = torch.ops.aten.convolution_backward(
+        _wide(grad_output),
+        _wide(input),
+        _wide(weight),
+        bias_sizes,
+        list(stride)[:dims],
+        list(padding)[:dims],
+        list(dilation)[:dims],
         transposed,
-        list(output_padding) if output_padding is not None else [0] * (weight.dim() - 2),
+        list(output_padding)[:dims],
         groups,
         list(output_mask),
     )
+    dinput, dweight, dbias = (None if f is None else f.to(input.dtype) for f in found)
     return dinput, dweight, dbias
 
 
