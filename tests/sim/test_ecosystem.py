@@ -6,6 +6,7 @@ import importlib.util
 import json
 import subprocess
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -20,51 +21,41 @@ pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.joi
 PROGRAMS = Path(__file__).parent / "programs"
 TORCHRUN = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2")
 ACCELERATE_LAUNCH = ("-m", "accelerate.commands.launch", "--num_processes=2", "--mixed_precision=no")
+MODELS = ("gpt2", "llama", "bert", "vit", "lora", "sft")
+SHARDED_MODELS = ("llama", "vit")  # no dropout: two processes draw other masks than one
+# name: launcher, program, its arguments behind the folder to write to
+RUNS: dict[str, tuple[tuple[str, ...], str, tuple[str, ...]]] = {
+    "fine-tuning, cpu": ((), "fine_tuning.py", (*MODELS, "--use_cpu")),
+    "fine-tuning, npu": ((), "fine_tuning.py", MODELS),
+    "fine-tuning, 2 npus": (ACCELERATE_LAUNCH, "fine_tuning.py", SHARDED_MODELS),
+    "loop, cpu": ((), "accelerate_loop.py", ("--cpu",)),
+    "loop, 2 npus": (TORCHRUN, "accelerate_loop.py", ()),
+}
 TOLERANCE = 2e-5
 
 Results = dict[str, dict[str, Any]]
-Run = Callable[..., Results]
+Start = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture(scope="module")
-def results(simulated: Callable[..., subprocess.CompletedProcess[str]], tmp_path_factory: Any) -> Run:
-    """``results(program, *arguments, launcher=…)``: what a program says after RESULTS; it can download nothing."""
-
-    def run(program: str, *arguments: str, launcher: Sequence[str] = ()) -> Results:
-        folder = str(tmp_path_factory.mktemp("run"))
-        done = simulated(
-            [*launcher, PROGRAMS / program, folder, *arguments],
-            SimOptions(devices=2 if launcher else 1),
-            HF_HUB_OFFLINE="1",
-            HF_HOME=folder,
-        )
-        said = [line.partition("RESULTS ")[2] for line in done.stdout.splitlines() if line.startswith("RESULTS ")]
-        assert done.returncode == 0 and len(said) == 1, (
-            f"{program} ended with {done.returncode}:\n{done.stderr[-4000:]}"
-        )
-        found: Results = json.loads(said[0])
-        return found
-
-    return run
+def runs(simulated: Start, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Future[Results]]:
+    """What each program said after RESULTS. Two run at a time; they can download nothing."""
+    with ThreadPoolExecutor(2) as pool:
+        return {
+            name: pool.submit(run, simulated, tmp_path_factory.mktemp("run"), *parts) for name, parts in RUNS.items()
+        }
 
 
-MODELS = ("gpt2", "llama", "bert", "vit", "lora", "sft")
-SHARDED_MODELS = ("llama", "vit")  # no dropout: two processes draw other masks than one
-
-
-@pytest.fixture(scope="module")
-def on_cpu(results: Run) -> Results:
-    return results("fine_tuning.py", *MODELS, "--use_cpu")
-
-
-@pytest.fixture(scope="module")
-def on_npu(results: Run) -> Results:
-    return results("fine_tuning.py", *MODELS)
-
-
-@pytest.fixture(scope="module")
-def on_two_npus(results: Run) -> Results:
-    return results("fine_tuning.py", *SHARDED_MODELS, launcher=ACCELERATE_LAUNCH)
+def run(simulated: Start, folder: Path, launcher: Sequence[str], program: str, arguments: Sequence[str]) -> Results:
+    options = SimOptions(devices=2 if launcher else 1)
+    done = simulated(
+        [*launcher, PROGRAMS / program, folder, *arguments], options, 300, HF_HUB_OFFLINE="1", HF_HOME=str(folder)
+    )
+    said = [line.partition("RESULTS ")[2] for line in done.stdout.splitlines() if line.startswith("RESULTS ")]
+    assert len(said) == 1, f"{program} ended with {done.returncode}:\n{done.stderr[-4000:]}"
+    assert done.returncode == 0
+    results: Results = json.loads(said[0])
+    return results
 
 
 def agree(npu: dict[str, Any], cpu: dict[str, Any], processes: int = 1) -> None:
@@ -76,18 +67,18 @@ def agree(npu: dict[str, Any], cpu: dict[str, Any], processes: int = 1) -> None:
 
 @pytest.mark.sim
 @pytest.mark.parametrize("model", MODELS)
-def test_fine_tuning(on_cpu: Results, on_npu: Results, model: str) -> None:
-    agree(on_npu[model], on_cpu[model])
-    assert on_npu[model]["resumed"] == pytest.approx(on_cpu[model]["resumed"], rel=TOLERANCE)
+def test_fine_tuning(runs: dict[str, Future[Results]], model: str) -> None:
+    npu, cpu = (runs[f"fine-tuning, {device}"].result()[model] for device in ("npu", "cpu"))
+    agree(npu, cpu)
+    assert npu["resumed"] == pytest.approx(cpu["resumed"], rel=TOLERANCE)
 
 
 @pytest.mark.sim
 @pytest.mark.parametrize("model", SHARDED_MODELS)
-def test_fine_tuning_in_two_processes(on_cpu: Results, on_two_npus: Results, model: str) -> None:
-    agree(on_two_npus[model], on_cpu[model], processes=2)
+def test_fine_tuning_in_two_processes(runs: dict[str, Future[Results]], model: str) -> None:
+    agree(runs["fine-tuning, 2 npus"].result()[model], runs["fine-tuning, cpu"].result()[model], processes=2)
 
 
 @pytest.mark.sim
-def test_loop_with_accelerate(results: Run) -> None:
-    cpu = results("accelerate_loop.py", "--cpu")["loop"]
-    agree(results("accelerate_loop.py", launcher=TORCHRUN)["loop"], cpu, processes=2)
+def test_loop_with_accelerate(runs: dict[str, Future[Results]]) -> None:
+    agree(runs["loop, 2 npus"].result()["loop"], runs["loop, cpu"].result()["loop"], processes=2)

@@ -6,10 +6,12 @@ nothing about time.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import sys
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from npuport.sim.chips import GIB, SimOptions
@@ -17,7 +19,17 @@ from npuport.sim.errors import SimulationUnavailable
 from npuport.sim.loading import follow_torch_npu
 from npuport.sim.recorder import recording
 
-__all__ = ["SimOptions", "SimulationUnavailable", "activate", "environment", "is_active", "missing", "recording"]
+__all__ = [
+    "SimOptions",
+    "SimulationUnavailable",
+    "activate",
+    "child_processes",
+    "environment",
+    "is_active",
+    "missing",
+    "present_options",
+    "recording",
+]
 
 _ACTIVE = "NPUPORT_SIM"
 
@@ -65,7 +77,31 @@ def _first(folder: str, variable: str) -> str:
     return os.pathsep.join([folder, *rest])
 
 
-def activate(options: SimOptions | None = None) -> None:
+@contextlib.contextmanager
+def child_processes(options: SimOptions | None = None) -> Iterator[None]:
+    """Processes started inside ``with`` run on the simulated NPU, and those that they start; this one stays as it is.
+
+    For ``subprocess``, torchrun, and ``multiprocessing`` with the method "spawn" (a forked child is a copy of this
+    process, with its torch). Sets variables of ``os.environ``, and sets them back.
+
+    Raises:
+        SimulationUnavailable: torch, torch_npu or a compiler is missing, or they do not fit.
+    """
+    before = dict(os.environ)
+    with tempfile.TemporaryDirectory(prefix="npuport-run-", ignore_cleanup_errors=True) as directory:
+        inside = {**environment(options), "NPUPORT_SIM_RUN": directory}  # where the processes meet
+        os.environ.update(inside)
+        try:
+            yield
+        finally:
+            for name in inside:
+                if name in before:
+                    os.environ[name] = before[name]
+                else:
+                    os.environ.pop(name, None)
+
+
+def activate(options: SimOptions | None = None, progress: Callable[[str], None] = lambda _message: None) -> None:
     """Put this process on the simulated NPU. Must come before ``import torch``.
 
     Raises:
@@ -79,7 +115,7 @@ def activate(options: SimOptions | None = None) -> None:
     from npuport.sim import cann
     from npuport.sim.requirements import check
 
-    os.environ.update(environment(options))
+    os.environ.update(environment(options, progress))
     follow_torch_npu()
     installation = check()
     directory = cann.ensure(installation)
@@ -92,6 +128,19 @@ def activate(options: SimOptions | None = None) -> None:
 def is_active() -> bool:
     """Whether this process runs on the simulated NPU."""
     return os.environ.get(_ACTIVE) == "1"
+
+
+def present_options() -> SimOptions:
+    """What the simulated run that this process belongs to simulates.
+
+    Raises:
+        KeyError: it belongs to none (see ``is_active``).
+    """
+    return SimOptions(
+        os.environ["NPUPORT_SIM_CHIP"],
+        int(os.environ["NPUPORT_SIM_DEVICES"]),
+        int(os.environ["NPUPORT_SIM_MEMORY_BYTES"]) // GIB,
+    )
 
 
 def missing() -> list[str]:

@@ -30,19 +30,28 @@ def run(command: Sequence[str], options: SimOptions) -> int:
         FileNotFoundError: there is no such command.
     """
     arguments = _with_interpreter(command)
-    installation = check()
-    count = "" if options.devices == 1 else f"{options.devices} x "
-    _say(
-        f"simulated {count}{options.chip} ({options.memory_gib} GiB), results computed by CPU kernels "
-        f"through torch_npu {installation.torch_npu}; times are not NPU times"
-    )
-    variables = {**os.environ, **environment(options, _say)}
+    say(announcement(options))
+    variables = {**os.environ, **environment(options, say)}
     _check_interpreter(arguments[0], variables)
     with tempfile.TemporaryDirectory(prefix="npuport-run-", ignore_cleanup_errors=True) as directory:
         return _run_child(arguments, {**variables, "NPUPORT_SIM_RUN": directory})  # where ranks meet
 
 
-def _say(message: str) -> None:
+def announcement(options: SimOptions) -> str:
+    """What is simulated, and how: whoever starts a simulated run says so.
+
+    Raises:
+        SimulationUnavailable: the machine lacks something.
+    """
+    count = "" if options.devices == 1 else f"{options.devices} x "
+    return (
+        f"simulated {count}{options.chip} ({options.memory_gib} GiB), results computed by CPU kernels "
+        f"through torch_npu {check().torch_npu}; times are not NPU times"
+    )
+
+
+def say(message: str) -> None:
+    """One line of npuport's own, on stderr."""
     print(f"npuport: {message}", file=sys.stderr, flush=True)
 
 
