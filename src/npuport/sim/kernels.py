@@ -55,6 +55,19 @@ _MIXING = frozenset(
     ]
 )
 
+# PyTorch composes these from several kernels, and each rounds; the device has one, which rounds half precision once.
+_FUSED = ("binary_cross_entropy_with_logits", "soft_margin_loss", "soft_margin_loss_backward")
+
+# The device takes int32 here, PyTorch's CPU kernels want int64 (measured on devices by op_plugin's own tests,
+# test/test_base_ops/test_nllloss.py, test_nllloss2d.py and test_multilabel_margin_loss.py).
+_INT32_INDICES = (
+    "multilabel_margin_loss_forward target",
+    "nll_loss_backward target",
+    "nll_loss_forward target",
+    "nll_loss2d_backward target",
+    "nll_loss2d_forward target",
+)
+
 # Compositions that keep a result on the host, which a CPU kernel over the whole call would put on the device.
 _COMPOSED = ("_pack_padded_sequence",)
 
@@ -157,7 +170,9 @@ def install() -> None:
     ]
     implicit = sorted(n for n in {*native, *autograd} - set(cpu) if _has_kernel(n, "CompositeImplicitAutograd"))
     kernels = torch.ops.npuport_sim
-    kernels.install_cpu_kernels(cpu, sorted(f"aten::{name}" for name in _MIXING))
+    kernels.install_cpu_kernels(
+        cpu, *([f"aten::{name}" for name in names] for names in (_MIXING, _FUSED, _INT32_INDICES))
+    )
     kernels.install_own_kernels(implicit, "CompositeImplicitAutograd", ["PrivateUse1", "AutogradPrivateUse1"])
     kernels.install_own_kernels([f"aten::{name}" for name in _COMPOSED], "CompositeExplicitAutograd", ["PrivateUse1"])
 

@@ -158,5 +158,35 @@ def check_out_arguments_are_resized() -> None:
     assert x.shape == (1, 3, 2) and x.data_ptr() == base.data_ptr() and x[0, 1].tolist() == [1, 4]
 
 
+def check_losses_take_int32_targets() -> None:
+    """As op_plugin's kernels do; PyTorch's own want int64."""
+    logits, classes = torch.randn(4, 5), torch.tensor([0, 4, 2, -100])
+    for shape in ((4, 5), (1, 5, 4)):
+        arranged = logits if len(shape) == 2 else logits.T[None]
+        target = classes if len(shape) == 2 else classes[None]
+        expected = functional.cross_entropy(arranged, target)
+        given = arranged.npu().requires_grad_()
+        loss = functional.cross_entropy(given, target.npu().int())
+        loss.backward()
+        wanted = torch.autograd.grad(functional.cross_entropy(arranged.requires_grad_(), target), arranged)[0]
+        assert torch.equal(loss.cpu(), expected) and torch.equal(given.grad.cpu(), wanted)
+        logits = logits.detach()
+    labels = torch.tensor([[3, 0, -1, 1]])
+    scores = torch.tensor([[0.1, 0.2, 0.4, 0.8]])
+    loss = functional.multilabel_margin_loss(scores.npu(), labels.npu().int())
+    assert torch.equal(loss.cpu(), functional.multilabel_margin_loss(scores, labels))
+    chosen = torch.tensor([2, 0])
+    assert torch.equal(functional.one_hot(chosen.npu().int()).cpu(), functional.one_hot(chosen))
+
+
+def check_losses_round_half_precision_once() -> None:
+    torch.manual_seed(0)
+    for dtype in (torch.float16, torch.bfloat16):
+        scores, target = torch.randn(500).mul(8).to(dtype), torch.rand(500).to(dtype)
+        for loss in (functional.binary_cross_entropy_with_logits, functional.soft_margin_loss):
+            exact = loss(scores.float(), target.float(), reduction="none").to(dtype)
+            assert torch.equal(loss(scores.npu(), target.npu(), reduction="none").cpu(), exact), (loss, dtype)
+
+
 if __name__ == "__main__":
     checks.run(globals())

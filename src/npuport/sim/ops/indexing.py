@@ -8,9 +8,10 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from npuport.sim.ops.gradients import vector_jacobian
-from npuport.sim.ops.registration import kernel
+from npuport.sim.ops.registration import AUTOGRAD, FORWARD, kernel
 from npuport.sim.ops.unavailable import NoReferenceError
 
 
@@ -59,6 +60,12 @@ def npu_extreme_backward(grad: Tensor, dim: int, indices: Tensor, sizes: Sequenc
     if not keepdim:
         grad, indices = grad.unsqueeze(dim), indices.unsqueeze(dim)
     return grad.new_zeros(list(sizes)).scatter_(dim, indices.long(), grad)
+
+
+@kernel("aten::one_hot", keys=(FORWARD, AUTOGRAD))
+def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
+    """torch.nn.functional.one_hot, of int32 too (op_plugin's test/test_base_ops/test_one_hot.py)."""
+    return functional.one_hot(input.long(), num_classes)
 
 
 @kernel("npu::npu_one_hot")

@@ -21,7 +21,8 @@ struct OperatorFacts {
   bool draws;                 // takes random numbers
   bool mixes_devices;         // takes tensors of the host beside tensors of the device
   c10::DispatchKey run_as;    // the key whose kernel computes
-  LackingTypes lacking;       // what PyTorch's CPU kernel cannot compute
+  LackingTypes lacking;       // what PyTorch's CPU kernel cannot compute, or not as closely as the device
+  std::optional<size_t> index_argument;  // may be int32 on the device, and must be int64 for PyTorch
   std::atomic<int64_t> calls{0};
   std::shared_ptr<OperatorLog> log;
 };
@@ -49,9 +50,14 @@ class CpuKernel final : public c10::OperatorKernel {
 
  private:
   void lend(torch::jit::Stack* stack, Aliases& aliases, std::vector<GeneratorOfCall>& generators) const {
-    for (size_t i = stack->size() - facts_->arguments; i < stack->size(); ++i) {
+    const auto first = stack->size() - facts_->arguments;
+    for (size_t i = first; i < stack->size(); ++i) {
       auto& value = (*stack)[i];
       if (value.isTensor() || value.isList() || value.isDevice() || value.isGenerator()) value = cpu_argument(value, aliases, generators);
+    }
+    if (facts_->index_argument) {
+      auto& value = (*stack)[first + *facts_->index_argument];
+      if (value.toTensor().scalar_type() == at::kInt) value = value.toTensor().to(at::kLong);
     }
     aliases.check();
   }

@@ -49,14 +49,21 @@ torch::Library& library_for(c10::DispatchKey key) {
 
 std::string short_name(const std::string& name) { return name.substr(name.find("::") + 2); }
 
-void install_cpu_kernels(const std::vector<std::string>& names, const std::vector<std::string>& mixing) {
+bool contains(const std::vector<std::string>& all, const std::string& one) { return std::find(all.begin(), all.end(), one) != all.end(); }
+
+// `indices` says "operator argument".
+void install_cpu_kernels(const std::vector<std::string>& names, const std::vector<std::string>& mixing, const std::vector<std::string>& fused,
+                         const std::vector<std::string>& indices) {
   Quiet quiet;
   c10::WarningUtils::WarningHandlerGuard guard(&quiet);
   auto& library = library_for(kNpuKey);
   for (const auto& name : names) {
     auto op = find(name);
-    const bool mixes = std::find(mixing.begin(), mixing.end(), op.operator_name().name) != mixing.end();
-    auto facts = facts_of(op, c10::DispatchKey::CPU, mixes);
+    const auto& base = op.operator_name().name;
+    auto facts = facts_of(op, c10::DispatchKey::CPU, contains(mixing, base));
+    if (contains(fused, base)) facts->lacking.add_all();
+    for (size_t i = 0; i < op.schema().arguments().size(); ++i)
+      if (contains(indices, base + " " + op.schema().arguments()[i].name())) facts->index_argument = i;
     library.impl(short_name(name).c_str(), torch::CppFunction::makeFromBoxedFunctor(std::make_unique<CpuKernel>(facts)));
     installed()[name] = facts;
   }
@@ -133,7 +140,7 @@ at::Tensor alias(const at::Tensor& npu) {
 }  // namespace
 
 TORCH_LIBRARY(npuport_sim, library) {
-  library.def("install_cpu_kernels(str[] names, str[] mixing) -> ()", &install_cpu_kernels);
+  library.def("install_cpu_kernels(str[] names, str[] mixing, str[] fused, str[] indices) -> ()", &install_cpu_kernels);
   library.def("install_own_kernels(str[] names, str run_as, str[] at) -> ()", &install_own_kernels);
   library.def("counts() -> Dict(str, int)", &counts);
   library.def("reset_counts() -> ()", &reset_counts);

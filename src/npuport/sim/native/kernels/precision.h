@@ -19,9 +19,13 @@ inline std::optional<at::ScalarType> wider(at::ScalarType type) {
   }
 }
 
-// Which of the narrow types an operator has proved to have no CPU kernel for.
+// Which of the narrow types an operator is not computed in: it has proved to have no CPU kernel for them, or PyTorch composes it from
+// several kernels and each rounds, where the device has one.
 class LackingTypes {
  public:
+  void add_all() {
+    for (const auto type : {at::kHalf, at::kBFloat16, at::kComplexHalf}) add(type);
+  }
   bool has(at::ScalarType type) const { return bits_.load(std::memory_order_relaxed) & bit(type); }
   void add(at::ScalarType type) { bits_.fetch_or(bit(type), std::memory_order_relaxed); }
 
