@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import string
 from pathlib import Path
 
@@ -24,7 +25,7 @@ MADE_ELSEWHERE = {"{message}.", "{problem}\n  {next_step}"}  # their words come 
 def sentences() -> set[str]:
     found = {group.value for group in Group} | {f"{level.value} fix" for level in Applicability} | {"no fix"}
     for package in SPEAKING:
-        for path in (PACKAGE / package).glob("*.py"):
+        for path in (PACKAGE / package).rglob("*.py"):
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
                 if isinstance(node, ast.Call) and node.args and getattr(node.func, "id", "") in CALLS:
                     first = node.args[0]
@@ -33,6 +34,8 @@ def sentences() -> set[str]:
                 if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "counted":
                     noun = ast.literal_eval(node.args[1])
                     found |= {f"{{number}} {noun}", f"{{number}} {noun}s"}
+    for template in (PACKAGE / "report" / "templates").glob("*.j2"):
+        found |= {text for _, text in re.findall(r"""\bt\((["'])(.+?)\1""", template.read_text(encoding="utf-8"))}
     return found - MADE_ELSEWHERE
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from npuport.analysis.effort import Effort, effort
+from npuport.analysis.effort import Effort, effort, effort_by_file
 from npuport.analysis.run import Analysis, analyze, select
 
-__all__ = ["Analysis", "Effort", "analyze", "effort", "select"]
+__all__ = ["Analysis", "Effort", "analyze", "effort", "effort_by_file", "select"]

@@ -25,14 +25,23 @@ class Effort:
 
 def effort(findings: Iterable[Finding]) -> Effort:
     """The effort for what must change or may differ; advice and information take none."""
+    by_file = effort_by_file(findings)
+    automatic, to_read, by_hand = (sum(lines[grade] for lines in by_file.values()) for grade in range(3))
+    return Effort(automatic, to_read, by_hand, len(by_file))
+
+
+def effort_by_file(findings: Iterable[Finding]) -> dict[str, tuple[int, int, int]]:
+    """Lines (automatic, to read, by hand) of each file that takes any work."""
     hardest: dict[tuple[str, int | None, int], int] = {}
     for finding in findings:
         grade = _grade(finding)
         if grade is not None:
             where = (finding.location.path, finding.location.cell, finding.location.line)
             hardest[where] = max(grade, hardest.get(where, 0))
-    grades = list(hardest.values())
-    return Effort(grades.count(0), grades.count(1), grades.count(2), len({path for path, _, _ in hardest}))
+    counts: dict[str, list[int]] = {}
+    for (path, _, _), grade in hardest.items():
+        counts.setdefault(path, [0, 0, 0])[grade] += 1
+    return {path: (lines[0], lines[1], lines[2]) for path, lines in counts.items()}
 
 
 def _grade(finding: Finding) -> int | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from npuport.cli.shared import CLEAN, FINDINGS, MISUSE, codes, make_settings, name_skipped, progress
+from npuport.cli.shared import CLEAN, FINDINGS, MISUSE, codes, make_settings, name_skipped, progress, talk, write_aside
 from npuport.errors import UserError
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from npuport.analysis import Analysis
     from npuport.findings import Finding
-    from npuport.source.files import Tree
+    from npuport.source.files import SourceFile, Tree
 
 
 _IN_TEXT = "NP901"  # words of CUDA in texts and comments: complete, and seldom what one looks for first
@@ -29,6 +29,17 @@ class Format(str, enum.Enum):
     SUMMARY = "summary"
     FULL = "full"
     CONCISE = "concise"
+    JSON = "json"
+    SARIF = "sarif"
+    GITHUB = "github"
+    MARKDOWN = "markdown"
+
+
+class Target(str, enum.Enum):
+    """What the fixes aim at."""
+
+    NPU = "npu"
+    AGNOSTIC = "agnostic"
 
 
 class FailOn(str, enum.Enum):
@@ -45,7 +56,25 @@ def analyze(
     path: Annotated[Path, typer.Argument(metavar="PATH", help="A directory or a file.", show_default=False)],
     *,
     output: Annotated[Format, typer.Option("--format", help="How to show the findings.")] = Format.SUMMARY,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON document, schema npuport-analysis/1.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="The same as --format json: schema npuport-analysis/1.")
+    ] = False,
+    html: Annotated[
+        Path | None, typer.Option("--html", metavar="FILE", help="Also write the findings as one HTML page.")
+    ] = None,
+    csv: Annotated[
+        Path | None,
+        typer.Option("--csv", metavar="DIR", help="Also write CSV files with the vendor tool's names and columns."),
+    ] = None,
+    baseline: Annotated[
+        Path | None, typer.Option("--baseline", metavar="FILE", help="Leave out the findings that FILE holds.")
+    ] = None,
+    write_baseline: Annotated[
+        Path | None, typer.Option("--write-baseline", metavar="FILE", help="Write the findings to FILE as a baseline.")
+    ] = None,
+    target: Annotated[
+        Target, typer.Option("--target", help="What the fixes aim at: npu or agnostic (CUDA, NPU and CPU).")
+    ] = Target.NPU,
     fail_on: Annotated[
         FailOn, typer.Option("--fail-on", help="End with 1 for findings at least this severe.")
     ] = FailOn.ERROR,
@@ -69,24 +98,121 @@ def analyze(
     from npuport.analysis import select as choose
     from npuport.source.files import read_tree
 
-    if as_json and output is not Format.SUMMARY:
+    if as_json and output not in (Format.SUMMARY, Format.JSON):
         raise UserError("--json and --format exclude each other. Give one of them.")
-    settings = make_settings("npu", torch_version, chip)
+    settings = make_settings(target.value, torch_version, chip)
     tree = read_tree(path)
     with progress(len(tree.files), "reading") as advance:
         analysis = run_rules(tree, settings, jobs, advance)
     findings = choose(analysis.findings, codes(select or ()), codes(ignore or ()))
-    if as_json:
+    if write_baseline is not None:
+        _write_baseline(write_baseline, findings, tree)
+    if baseline is not None:
+        findings = _without_known(baseline, findings, tree)
+    if html is not None:
+        _write_page(html, path, analysis, findings, tree)
+    if csv is not None:
+        _write_csv(csv, findings)
+    _print(Format.JSON if as_json else output, path, analysis, findings, tree)
+    sys.stdout.flush()
+    name_skipped(analysis.skipped, analysis.failures)
+    raise SystemExit(_exit_code(analysis, findings, fail_on))
+
+
+def _print(output: Format, path: Path, analysis: Analysis, findings: Sequence[Finding], tree: Tree) -> None:
+    if output is Format.JSON:
         _print_json(path, analysis, findings)
+    elif output is Format.SARIF:
+        _print_sarif(analysis, findings, tree)
+    elif output is Format.GITHUB:
+        _print_annotations(path, findings)
+    elif output is Format.MARKDOWN:
+        _print_markdown(path, findings)
     elif output is Format.CONCISE:
         _print_concise(findings)
     elif output is Format.FULL:
         _print_full(findings, tree)
     else:
         _print_summary(path, analysis, findings)
-    sys.stdout.flush()
-    name_skipped(analysis.skipped, analysis.failures)
-    raise SystemExit(_exit_code(analysis, findings, fail_on))
+
+
+def _write_baseline(place: Path, findings: Sequence[Finding], tree: Tree) -> None:
+    from npuport.analysis.baseline import baseline_json
+    from npuport.report.fingerprints import fingerprints
+    from npuport.report.language import counted, translate
+
+    write_aside(place, baseline_json(findings, fingerprints(findings, _sources(tree))))
+    talk(translate("{findings} written to {path}", findings=counted(len(findings), "finding"), path=place))
+
+
+def _without_known(place: Path, findings: Sequence[Finding], tree: Tree) -> tuple[Finding, ...]:
+    from npuport.analysis.baseline import compare
+    from npuport.report.fingerprints import fingerprints
+    from npuport.report.language import counted, translate
+
+    compared = compare(findings, fingerprints(findings, _sources(tree)), place)
+    if compared.hidden:
+        talk(translate("{findings} in {path} left out", findings=counted(compared.hidden, "finding"), path=place))
+    if compared.gone:
+        again = translate(
+            "{findings} in {path} no longer there", findings=counted(compared.gone, "finding"), path=place
+        )
+        talk(f"{again}: --write-baseline {place}")
+    return compared.new
+
+
+def _sources(tree: Tree) -> dict[str, SourceFile]:
+    return {file.path: file for file in tree.files}
+
+
+def _write_page(place: Path, path: Path, analysis: Analysis, findings: Sequence[Finding], tree: Tree) -> None:
+    from npuport.analysis import effort_by_file
+    from npuport.report.port_page import port_page
+    from npuport.report.summary import file_counts
+
+    settings = analysis.settings
+    files = file_counts({kind.value: number for kind, number in analysis.files.items()})
+    about = f"{files} · torch {settings.torch_version} · {settings.chip} · --target {settings.target}"
+    page = port_page(path.resolve().name or str(path), about, findings, _sources(tree), effort_by_file(findings))
+    write_aside(place, page.encode("utf-8", "backslashreplace"))
+
+
+def _write_csv(place: Path, findings: Sequence[Finding]) -> None:
+    from npuport.report.formats.vendor_csv import vendor_csv
+
+    if place.exists() and not place.is_dir():
+        raise UserError("{path} is a file, and --csv needs a directory.", path=place)
+    for name, data in vendor_csv(findings).items():
+        write_aside(place / name, data)
+
+
+def _print_sarif(analysis: Analysis, findings: Sequence[Finding], tree: Tree) -> None:
+    from npuport.cli.documents import rule_help
+    from npuport.report.formats.sarif import sarif
+
+    unread = [(one.path, one.reason) for one in analysis.skipped if one.unreadable]
+    unread += [(one.path, one.message) for one in analysis.failures]
+    print(sarif(findings, _sources(tree), rule_help(), unread), end="")
+
+
+def _print_annotations(path: Path, findings: Sequence[Finding]) -> None:
+    """Paths as seen from where the command runs: on GitHub that is the top of the repository."""
+    from npuport.report.formats.github import annotation
+
+    folder = path if path.is_dir() else path.parent
+    try:
+        root = folder.resolve().relative_to(Path.cwd()).as_posix()
+    except ValueError:
+        root = folder.as_posix()
+    for finding in findings:
+        print(annotation(finding, "" if root == "." else f"{root}/"))
+
+
+def _print_markdown(path: Path, findings: Sequence[Finding]) -> None:
+    from npuport.analysis import effort_by_file
+    from npuport.report.formats.markdown import markdown
+
+    print(markdown(path.resolve().name or str(path), findings, effort_by_file(findings)), end="")
 
 
 def _exit_code(analysis: Analysis, findings: Sequence[Finding], fail_on: FailOn) -> int:
@@ -130,8 +256,7 @@ def _print_full(findings: Sequence[Finding], tree: Tree) -> None:
     from npuport.report.text import console, full
 
     screen = console()
-    sources = {file.path: file for file in tree.files}
-    for line in full(findings, sources, screen.width):
+    for line in full(findings, _sources(tree), screen.width):
         screen.print(line)
     safe = sum(finding.fix is not None and finding.fix.applicability.value == "safe" for finding in findings)
     from npuport.report.language import counted, translate

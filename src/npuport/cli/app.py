@@ -10,8 +10,10 @@ from npuport import __version__
 from npuport.cli.analyze import analyze
 from npuport.cli.convert import convert
 from npuport.cli.explain import explain
+from npuport.cli.guide import guide
 from npuport.cli.run import run
 from npuport.cli.shared import guard
+from npuport.cli.undo import undo
 
 app = typer.Typer(
     name="npuport",
@@ -24,6 +26,8 @@ app = typer.Typer(
 )
 app.command(short_help="Say what a source tree needs before it trains on an NPU.")(guard()(analyze))
 app.command(short_help="Rewrite CUDA code for the NPU.")(guard()(convert))
+app.command(short_help="Take a conversion in place back.")(guard()(undo))
+app.command(short_help="Write a migration guide for one source tree.")(guard()(guide))
 app.command(short_help="Explain a rule, torch.cuda name, variable, library or chip.")(guard()(explain))
 # Everything after the command's own first word belongs to that command.
 app.command(

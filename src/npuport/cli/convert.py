@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import enum
 import os
-import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from npuport.cli.shared import CLEAN, FINDINGS, MISUSE, make_settings, name_skipped, progress, talk
+from npuport.cli.shared import CLEAN, FINDINGS, MISUSE, likely_script, make_settings, name_skipped, progress, talk
 from npuport.errors import UserError
 
 if TYPE_CHECKING:
@@ -142,7 +141,7 @@ def _write_copy(tree: Tree, conversion: Conversion, settings: Settings, output: 
     if tree.root.is_dir():
         written = write_copy(tree, conversion, output, _records(tree, conversion, settings))
         _say_written(tree, conversion, written, output)
-        script = _likely_script(tree)
+        script = likely_script(tree)
         if script:
             print(f"{translate('Next:')}   cd {output} && npuport run --sim -- python {script}")
         return
@@ -154,17 +153,6 @@ def _write_copy(tree: Tree, conversion: Conversion, settings: Settings, output: 
         raise OutputError("{out} exists. Choose another place with -o, or replace it with --force.", out=place)
     write_file(place, file, tree.root)
     _say_counts(tree, conversion, str(place))
-
-
-def _likely_script(tree: Tree) -> str:
-    """The script at the top of the tree that trains, as far as names tell; "" when there is none."""
-    top = [file for file in tree.files if "/" not in file.path and file.path.endswith(".py")]
-    scripts = [
-        file.path for file in top if file.path in ("train.py", "main.py") or re.search(r"__name__\s*==", file.text)
-    ]
-    words = ("train", "main", "run")
-    ranked = [(next((rank for rank, word in enumerate(words) if word in path), len(words)), path) for path in scripts]
-    return min(ranked, default=(0, ""))[1]
 
 
 def _write_in_place(tree: Tree, conversion: Conversion, settings: Settings) -> None:

@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from npuport.report.formats.sarif import RuleHelp
+
 _FILE = re.compile(r"(?P<code>NP\d{3})-(?P<name>[a-z0-9-]+)\.md")
 
 
@@ -30,3 +32,16 @@ def rule_documents() -> list[RuleDocument]:
     return sorted(
         (RuleDocument(match["code"], match["name"], path) for match, path in found if match), key=lambda one: one.code
     )
+
+
+def rule_help() -> dict[str, RuleHelp]:
+    """What the documents say, by code."""
+    return {document.code: _help(document) for document in rule_documents()}
+
+
+def _help(document: RuleDocument) -> RuleHelp:
+    text = document.text()
+    paragraphs = [part.strip() for part in text.split("\n\n")]
+    summary = " ".join(paragraphs[1].split()) if len(paragraphs) > 1 else document.name
+    # What comes after is the rule's tests.
+    return RuleHelp(document.name, summary, text.partition("\n## Cases")[0].strip() + "\n")

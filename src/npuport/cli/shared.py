@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -11,8 +12,10 @@ from typing import TYPE_CHECKING
 from npuport.errors import UserError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from npuport.rules.settings import Settings
-    from npuport.source.files import Skipped
+    from npuport.source.files import Skipped, Tree
     from npuport.source.parallel import Failure, Progress
 
 CLEAN, FINDINGS, MISUSE = 0, 1, 2
@@ -130,6 +133,44 @@ def _name_failures(failures: Sequence[Failure]) -> None:
             talk(translate("… and in the same way on {files} more", files=counted(len(members) - 1, "file")))
         if os.environ.get("NPUPORT_DEBUG") and failure.detail:
             talk(failure.detail)
+
+
+def likely_script(tree: Tree) -> str:
+    """The script at the top of the tree that trains, as far as names tell; "" when there is none."""
+    top = [file for file in tree.files if "/" not in file.path and file.path.endswith(".py")]
+    scripts = [
+        file.path for file in top if file.path in ("train.py", "main.py") or re.search(r"__name__\s*==", file.text)
+    ]
+    words = ("train", "main", "run")
+    ranked = [(next((rank for rank, word in enumerate(words) if word in path), len(words)), path) for path in scripts]
+    return min(ranked, default=(0, ""))[1]
+
+
+def write_aside(path: Path, data: bytes) -> None:
+    """Write a file whole or not at all: beside its place first.
+
+    Raises:
+        UserError: that is not possible.
+    """
+    import tempfile
+    from pathlib import Path as Place
+
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
+        aside = Place(name)
+        try:
+            with os.fdopen(descriptor, "wb") as stream:
+                stream.write(data)
+            mask = os.umask(0)
+            os.umask(mask)
+            aside.chmod(0o666 & ~mask)
+            aside.replace(path)
+        except BaseException:
+            aside.unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise UserError("{path} cannot be written: {reason}.", path=path, reason=error.strerror) from error
 
 
 def codes(values: Sequence[str]) -> list[str]:

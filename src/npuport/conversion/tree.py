@@ -174,14 +174,14 @@ def write_in_place(tree: Tree, conversion: Conversion, records: Mapping[str, byt
     if not conversion.changed:
         return Written(tree.base, 0)
     whole = tree.root.is_dir()  # records of a single file would litter the directory it happens to be in
-    undo = tree.base / _free_name(tree.base)
+    undo = tree.base / _undo_name(len(undo_patches(tree.base)) + 1)
     contents = {undo: diff(conversion.changed, reverse=True)} if whole else {}
     contents |= {tree.base / file.source.path: file.encoded() for file in conversion.changed}
     contents |= {tree.base / name: data for name, data in records.items()} if whole else {}
     staged: dict[Path, Path] = {}
     try:
         for target, data in contents.items():
-            staged[target] = _stage(target, data)
+            staged[target] = stage(target, data)
         for target, aside in staged.items():
             aside.replace(target)
     except OSError as error:
@@ -201,15 +201,15 @@ def write_file(out: Path, converted: ConvertedFile, mode: Path) -> None:
     """
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        aside = _stage(out, converted.encoded())
+        aside = stage(out, converted.encoded())
         shutil.copymode(mode, aside)
         aside.replace(out)
     except OSError as error:
         raise _cannot_write(out, error) from error
 
 
-def _stage(target: Path, data: bytes) -> Path:
-    """``data`` in a file next to ``target``, on the same file system and with the same permissions."""
+def stage(target: Path, data: bytes) -> Path:
+    """``data`` in a new file next to ``target``, on the same file system and with the same permissions."""
     descriptor, name = tempfile.mkstemp(prefix=f".npuport-{target.name}-", dir=target.parent)
     aside = Path(name)
     try:
@@ -237,14 +237,15 @@ def _restore(base: Path, files: Sequence[ConvertedFile]) -> None:
         target = base / file.source.path
         old = file.source.encode(file.source.text)
         if target.read_bytes() != old:
-            _stage(target, old).replace(target)
+            stage(target, old).replace(target)
 
 
-def _free_name(base: Path) -> str:
-    number = 1
-    while (base / _undo_name(number)).exists():
-        number += 1
-    return _undo_name(number)
+def undo_patches(base: Path) -> list[Path]:
+    """The patches that undo conversions in place, the oldest first."""
+    found: list[Path] = []
+    while (patch := base / _undo_name(len(found) + 1)).exists():
+        found.append(patch)
+    return found
 
 
 def _undo_name(number: int) -> str:

@@ -42,6 +42,63 @@ SENTENCES = {
         "--ignore {code} 可略去仅在文字和注释中提到 CUDA 的条目"
     ),
     "{findings}, {safe} with a safe fix": "共 {findings}，其中 {safe} 条可安全自动修改",
+    # reports
+    "Porting {name} to Ascend": "将 {name} 迁移到昇腾",
+    "Porting {name} to Ascend by hand": "手工将 {name} 迁移到昇腾",
+    "Work by file, in lines": "各文件的工作量（行）",
+    "Lines of work": "工作量（行）",
+    "{automatic} automatic, {to_read} to read, {by_hand} by hand": (
+        "自动 {automatic}，需确认 {to_read}，需手工 {by_hand}"
+    ),
+    "file": "文件",
+    "automatic": "自动",
+    "to read": "需确认",
+    "by hand": "需手工",
+    "… and {number} more with less work": "……另有 {number} 个文件，工作量更少",
+    "Findings": "结果",
+    "search paths, rules, messages and code": "搜索路径、规则、说明和代码",
+    "rule": "规则",
+    "every rule": "所有规则",
+    "shown": "条已显示",
+    "show more": "显示更多",
+    "`npuport explain CODE` shows a rule with its background and sources.": (
+        "`npuport explain 规则号` 显示规则的背景和来源。"
+    ),
+    "{findings} written to {path}": "已将 {findings}写入 {path}",
+    "{findings} in {path} left out": "已略去 {path} 中的 {findings}",
+    "{findings} in {path} no longer there": "{path} 中有 {findings}已不存在",
+    "{path} does not exist. Make it with --write-baseline {path}.": (
+        "{path} 不存在。请用 --write-baseline {path} 生成。"
+    ),
+    "{path} is no baseline of npuport. Make one with --write-baseline {path}.": (
+        "{path} 不是 npuport 的基线文件。请用 --write-baseline {path} 生成。"
+    ),
+    "{path} is a file, and --csv needs a directory.": "{path} 是文件，而 --csv 需要目录。",
+    "{path} cannot be written: {reason}.": "无法写入 {path}：{reason}。",
+    "{files} as before the conversion": "{files}已恢复到转换之前",
+    "{root} holds no npuport-undo.patch: nothing was converted in place here. "
+    "A copy made with -o is undone by deleting it.": (
+        "{root} 中没有 npuport-undo.patch：这里没有做过就地转换。用 -o 生成的副本，删除即可。"
+    ),
+    "{path} has changed since the conversion, so nothing was undone. "
+    "Undo your own changes first, or take the hunks you want from {patch}.": (
+        "{path} 在转换之后被改动过，因此没有撤销任何修改。请先撤销您自己的改动，或从 {patch} 中取用需要的部分。"
+    ),
+    "`npuport convert` does most of this by itself; this guide is for those who make or review each step.": (
+        "`npuport convert` 能自动完成其中大部分；本指南供需要逐步修改或审阅的人使用。"
+    ),
+    "The environment": "环境",
+    "torch and torch_npu must match exactly:": "torch 与 torch_npu 的版本必须完全一致：",
+    "Libraries": "第三方库",
+    "What has to be written by hand": "需要手工改写的部分",
+    "What to read and decide": "需要阅读并决定的部分",
+    "What can be replaced as it stands": "可以直接替换的部分",
+    "What would be faster": "可以加速的部分",
+    "The same in {places}.": "同样的修改还有：{places}。",
+    "Try it": "试运行",
+    "Without an NPU, on the real torch_npu over a simulated CANN, and then on the machine:": (
+        "先在没有 NPU 的机器上（真实的 torch_npu，模拟的 CANN），再在目标机器上："
+    ),
     # converting
     "{edits} in {files}, {unchanged} unchanged, {left} left for you": (
         "{files}中共 {edits}，{unchanged}未改动，还有 {left}需要您处理"

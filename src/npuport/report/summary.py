@@ -64,14 +64,20 @@ def summary(facts: SummaryFacts, findings: Sequence[Finding], width: int) -> Ite
 
 
 def _head(facts: SummaryFacts, width: int) -> Text:
-    counts = sorted(facts.files.items(), key=lambda item: (item[0] != "python", -item[1], item[0]))
+    files = file_counts(facts.files)
+    head = f"{printable(facts.name)} · {files} · torch {facts.torch_version}, {facts.chip}"
+    time = f"{facts.seconds:.1f} s"
+    return Text(head + " " * max(2, min(width, 100) - cell_len(head) - len(time)) + time, style="bold")
+
+
+def file_counts(files: Mapping[str, int]) -> str:
+    """``15 Python files, 2 YAML, 3 other``; ``files`` by kind."""
+    counts = sorted(files.items(), key=lambda item: (item[0] != "python", -item[1], item[0]))
     named = [_count(kind, number) for kind, number in counts[:_MAIN_KINDS]]
     rest = sum(number for _, number in counts[_MAIN_KINDS:])
     if rest:
         named.append(translate("{number} other", number=f"{rest:,}"))
-    head = f"{printable(facts.name)} · {', '.join(named)} · torch {facts.torch_version}, {facts.chip}"
-    time = f"{facts.seconds:.1f} s"
-    return Text(head + " " * max(2, min(width, 100) - cell_len(head) - len(time)) + time, style="bold")
+    return ", ".join(named)
 
 
 def _count(kind: str, number: int) -> str:
