@@ -42,6 +42,7 @@ from npuport.sim.ops import (  # imported for the kernels they offer
     normalization,  # noqa: F401
     optimizers,  # noqa: F401
     recurrent,  # noqa: F401
+    recurrent_layers,  # noqa: F401
     regions,  # noqa: F401
     rotary,  # noqa: F401
     rotary_cache,  # noqa: F401
