@@ -48,8 +48,10 @@ from npuport.sim.ops import (  # imported for the kernels they offer
     rotary_cache,  # noqa: F401
     rotated_boxes,  # noqa: F401
     scaled_dot_product,  # noqa: F401
+    scattering,  # noqa: F401
     spectral,  # noqa: F401
     suppression,  # noqa: F401
+    vocabulary_loss,  # noqa: F401
 )
 from npuport.sim.ops.registration import FORWARD, registered
 from npuport.sim.ops.unavailable import NoReferenceError, refuse

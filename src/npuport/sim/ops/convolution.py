@@ -227,3 +227,19 @@ def slow_conv_transpose2d_backward(
     output_mask: Sequence[bool],
 ) -> _Grads:
     return _backward(grad_output, input, weight, stride, padding, dilation, 1, output_mask, output_padding)
+
+
+@kernel("npu::npu_conv2d.out", "npu::npu_conv3d.out")
+def npu_convolution_out(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    groups: int,
+    *,
+    out: Tensor,
+) -> Tensor:
+    found = npu_convolution(input, weight, bias, stride, padding, dilation, groups)
+    return out.resize_(found.shape).copy_(found)

@@ -150,3 +150,27 @@ def npu_index_add(input: Tensor, index: Tensor, source: Tensor, *, alpha: float 
 @kernel("npu::_npu_index_add_")
 def npu_index_add_(input: Tensor, index: Tensor, source: Tensor, *, alpha: float = 1) -> Tensor:
     return input.copy_(npu_index_add(input, index, source, alpha=alpha))
+
+
+@kernel("npu::npu_indexing.out")
+def npu_indexing_out(
+    input: Tensor,
+    begin: Sequence[int],
+    end: Sequence[int],
+    strides: Sequence[int],
+    begin_mask: int = 0,
+    end_mask: int = 0,
+    ellipsis_mask: int = 0,
+    new_axis_mask: int = 0,
+    shrink_axis_mask: int = 0,
+    *,
+    out: Tensor,
+) -> Tensor:
+    masks = begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask
+    found = npu_indexing(input, begin, end, strides, *masks)
+    return out.resize_(found.shape).copy_(found)
+
+
+@kernel("npu::npu_sort_v2.out")
+def npu_sort_v2_out(input: Tensor, dim: int = -1, descending: bool = False, *, out: Tensor) -> Tensor:
+    return out.resize_(input.shape).copy_(npu_sort_v2(input, dim, descending))

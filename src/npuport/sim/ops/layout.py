@@ -151,3 +151,72 @@ def npu_confusion_transpose_backward(
     else:
         moved = grad.reshape([shape[d] for d in perm]).permute(inverse)
     return moved.clone(memory_format=torch.contiguous_format)
+
+
+@kernel("npu::npu_slice.out")
+def npu_slice_out(input: Tensor, offsets: Sequence[int], size: Sequence[int], *, out: Tensor) -> Tensor:
+    return out.resize_(list(size)).copy_(npu_slice(input, offsets, size))
+
+
+@kernel("npu::npu_stride_copy.out")
+def npu_stride_copy_out(
+    input: Tensor, shape: Sequence[int], stride: Sequence[int], storage_offset: int, *, out: Tensor
+) -> Tensor:
+    return out.resize_(list(shape)).copy_(npu_stride_copy(input, shape, stride, storage_offset))
+
+
+@kernel("npu::npu_pad")
+def npu_pad(input: Tensor, paddings: Sequence[int]) -> Tensor:
+    """Zeros around: (before, after) of the first dimension first; missing ones are 0 (PadKernelNpu.cpp)."""
+    pairs = [*paddings, *[0] * (2 * input.dim() - len(paddings))]
+    last_first = [size for d in reversed(range(input.dim())) for size in pairs[2 * d : 2 * d + 2]]
+    return torch.nn.functional.pad(input, last_first)
+
+
+@kernel("npu::npu_stride_add")
+def npu_stride_add(self: Tensor, other: Tensor, offset1: float, offset2: float, c1_len: float) -> Tensor:
+    """The sum of two blocks of c1_len·16 channels (dimension 1), which start at channels offset1·16 and offset2·16; a
+    channel that is missing counts as 0 (StrideAddKernelNpu.cpp; op-plugin's test_strideadd.py).
+    """
+    channels = int(c1_len) * 16
+
+    def block(tensor: Tensor, offset: float) -> Tensor:
+        part = tensor[:, int(offset) * 16 : int(offset) * 16 + channels]
+        missing = channels - part.size(1)
+        return torch.nn.functional.pad(part, [*[0, 0] * (tensor.dim() - 2), 0, missing])
+
+    return block(self, offset1) + block(other, offset2)
+
+
+@kernel("npu::npu_sign_bits_pack")
+def npu_sign_bits_pack(self: Tensor, size: int) -> Tensor:
+    """uint8 [size, ⌈n / 8⌉ / size]: bit i of byte j is whether element 8·j + i is not negative; what is missing counts
+    as negative (torch_npu-npu_sign_bits_pack.md).
+    """
+    if self.dim() != 1:
+        raise RuntimeError("input must be one-dimensional")
+    if self.dtype not in (torch.float16, torch.float32):
+        raise RuntimeError("all only supports torch.float16 and torch.float32 dtypes")
+    bits = torch.nn.functional.pad((self >= 0).to(torch.uint8), (0, -self.numel() % 8)).view(-1, 8)
+    if size == 0 or bits.size(0) % size:
+        raise RuntimeError("all must be divisible by size")
+    return (bits << torch.arange(8, dtype=torch.uint8)).sum(dim=1, dtype=torch.uint8).view(size, -1)
+
+
+@kernel("npu::npu_sign_bits_unpack")
+def npu_sign_bits_unpack(input: Tensor, size: int, dtype: torch.dtype) -> Tensor:
+    """[size, 8·n / size]: 1 for a set bit and -1 for an empty one, lowest bit first
+    (torch_npu-npu_sign_bits_unpack.md).
+    """
+    if input.dim() != 1:
+        raise RuntimeError("input value should be a 1-dimensional tensor")
+    if input.dtype != torch.uint8:
+        raise RuntimeError("sign_bits_unpack input only supports torch.uint8 ")
+    if size <= 0:
+        raise RuntimeError("The argument 'size' is not valid because it is less than or equal to zero")
+    if input.numel() * 8 % size:
+        raise RuntimeError("input value length*8 must be multiple of size")
+    if dtype not in (torch.float16, torch.float32):
+        raise RuntimeError("The argument 'dtype'  must be torch.float32 or torch.float16")
+    bits = (input[:, None] >> torch.arange(8, dtype=torch.uint8)) & 1
+    return (bits.to(dtype) * 2 - 1).view(size, -1)

@@ -254,3 +254,20 @@ def npu_group_norm_swish_grad(
     found = vector_jacobian(forward, (input, weight, bias), (wide(grad),))
     dx, dweight, dbias = (gradient if wanted else None for gradient, wanted in zip(found, grad_input_mask, strict=True))
     return dx, dweight, dbias
+
+
+@kernel("npu::npu_normalize_batch")
+def npu_normalize_batch(self: Tensor, seq_len: Tensor, normalize_type: int = 0) -> Tensor:
+    """Sequences [B, C, T] by mean and (unbiased) deviation + 1e-5 of their first seq_len[b] steps, for each feature
+    (type 0) or over all (type 1) (golden function of op-plugin's test_normalize_batch.py).
+    """
+    if seq_len.dim() != 1 or seq_len.size(0) != self.size(0):
+        raise RuntimeError("seq_len's length should be equal self' num")
+    if normalize_type not in (0, 1):
+        raise RuntimeError(f"normalize_type expected to be in range [0, 1], but got {normalize_type}")
+    dims = (1,) if normalize_type == 0 else (0, 1)
+    rows = []
+    for row, length in zip(wide(self), seq_len.tolist(), strict=True):
+        known = row[:, :length]
+        rows.append((row - known.mean(dim=dims, keepdim=True)) / (known.std(dim=dims, keepdim=True) + 1e-5))
+    return torch.stack(rows).to(self.dtype)

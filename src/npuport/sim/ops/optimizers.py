@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from npuport.sim.ops.registration import kernel
+from npuport.sim.ops.unavailable import NoReferenceError
 
 
 @kernel("npu::npu_apply_adam.out")
@@ -73,15 +74,52 @@ def npu_apply_adam_w_out(
     return var, m, v
 
 
+@kernel("npu::npu_bert_apply_adam.out")
+def npu_bert_apply_adam_out(
+    lr: float,
+    beta1: float,
+    beta2: float,
+    epsilon: float,
+    grad: Tensor,
+    max_grad_norm: float,
+    global_grad_norm: float,
+    weight_decay: float,
+    step_size: float | None = None,
+    adam_mode: int = 0,
+    *,
+    out: Sequence[Tensor],
+) -> tuple[Tensor, Tensor, Tensor]:
+    """One Adam step without bias correction on out = (var, m, v), in place (torch_npu-npu_bert_apply_adam.md).
+
+    Mode 1 steps by `step_size` where mode 0 steps by `lr`. A gradient whose norm exceeds 1 is divided by it if
+    max_grad_norm is positive. Sources: apply_adam_v2 in CANN's TBE operators, ops-nn optim/apply_adam_v2/README.md.
+    """
+    clipped = max_grad_norm > 0 and global_grad_norm > 1
+    if adam_mode and clipped:
+        raise NoReferenceError("npu::npu_bert_apply_adam", "clipping in mode 1, on which CANN's documents disagree")
+    var, m, v = out
+    gradient = grad / global_grad_norm if clipped else grad
+    m.mul_(beta1).add_(gradient, alpha=1 - beta1)
+    v.mul_(beta2).addcmul_(gradient, gradient, value=1 - beta2)
+    step = lr if adam_mode == 0 or step_size is None else step_size
+    update = m / v.sqrt().add_(epsilon) * step
+    if weight_decay > 0:
+        update += var * (lr * weight_decay)
+    var.sub_(update)
+    return var, m, v
+
+
 def _divided(numerator: float, denominator: float) -> float:
     """IEEE division: the device gives inf or nan where Python raises."""
     return float(torch.tensor(numerator, dtype=torch.float64) / denominator)
 
 
-@kernel("npu::npu_apply_adam", "npu::npu_apply_adam_w", lend=False)
+@kernel("npu::npu_apply_adam", "npu::npu_apply_adam_w", "npu::npu_bert_apply_adam", lend=False)
 def without_out(*_args: object, **_kwargs: object) -> NoReturn:
-    """torch_npu itself refuses the variants without `out` (ApplyAdamKernelNpuOpApi.cpp)."""
-    raise RuntimeError("npu_apply_adam and npu_apply_adam_w are not implemented for Tensor; pass out=(var, m, v)")
+    """torch_npu itself refuses the variants without `out` (ApplyAdamKernelNpuOpApi.cpp, BertApplyAdamKernelNpu.cpp)."""
+    raise RuntimeError(
+        "npu_apply_adam, npu_apply_adam_w and npu_bert_apply_adam are not implemented for Tensor; pass out=(var, m, v)"
+    )
 
 
 @kernel("npu::_amp_foreach_non_finite_check")
