@@ -291,16 +291,8 @@ def case_float_status_reports_no_overflow():
 
 
 def case_an_operator_without_a_reference_says_so():
-    raises(
-        NotImplementedError,
-        "no reference for npu::npu_top_k_top_p",
-        lambda: npu.npu_top_k_top_p(torch.randn(2, 3).npu()),
-    )
-    raises(
-        NotImplementedError,
-        "no reference for npu::npu_prompt_flash_attention",
-        lambda: npu.npu_prompt_flash_attention(*[torch.randn(1, 2, 4, 8).half().npu()] * 3),
-    )
+    closing = torch.tensor([1], dtype=torch.int32).npu()
+    raises(NotImplementedError, "no reference for npu::obfuscation_finalize", lambda: npu.obfuscation_finalize(closing))
 
 
 def case_every_operator_of_torch_npu_has_a_kernel_or_an_error():

@@ -34,10 +34,10 @@ def npu_fused_linear_online_max_sum(
     vocab_start_index: int,
     vocab_end_index: int,
     return_logits: bool = False,
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor | None]:
     """For input [n, H], weight [V, H] and target [n]: (row maxima of the logits, sums of exp(logit - maximum), logit of
     the target - maximum; all float32 [n]), the packed mask of targets outside [start, end], targets counted from the
-    start (0 outside), and the logits [n, V] or an empty tensor.
+    start (0 outside), and the logits [n, V] or None.
     """
     logits = input.float() @ weight.float().t()
     highest = logits.amax(dim=1)
@@ -45,7 +45,7 @@ def npu_fused_linear_online_max_sum(
     outside = (target < vocab_start_index) | (target > vocab_end_index)
     local = torch.where(outside, 0, target - vocab_start_index)
     predicted = shifted.gather(1, local.long()[:, None])[:, 0].masked_fill(outside, 0)
-    kept = logits.to(input.dtype) if return_logits else input.new_empty(0)
+    kept = logits.to(input.dtype) if return_logits else None
     return highest, shifted.exp().sum(dim=1), predicted, _packed(outside), local.to(target.dtype), kept
 
 
@@ -68,15 +68,15 @@ def npu_fused_cross_entropy_loss_with_max_sum(
     input: Tensor | None = None,
     weight: Tensor | None = None,
     vocab_parallel_logits: Tensor | None = None,
-) -> tuple[Tensor, Tensor]:
-    """(loss [n], softmax [n, V] of the logits, or an empty tensor without them)."""
+) -> tuple[Tensor, Tensor | None]:
+    """(loss [n], softmax [n, V] of the logits, or None without them)."""
     operator = "npu::npu_fused_cross_entropy_loss_with_max_sum"
     _require_no_smoothing(operator, label_smoothing)
     if input is not None or weight is not None:
         raise NoReferenceError(operator, "input and weight, documented as unsupported")
     loss = sum_exp_logits.log() - predicted_logits
     if vocab_parallel_logits is None:
-        return loss, loss.new_empty(0)
+        return loss, None
     return loss, _softmax(vocab_parallel_logits, logits_max, sum_exp_logits)
 
 
