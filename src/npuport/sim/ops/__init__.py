@@ -41,6 +41,8 @@ from npuport.sim.ops import (  # imported for the kernels they offer
     matrix,  # noqa: F401
     normalization,  # noqa: F401
     optimizers,  # noqa: F401
+    quantization,  # noqa: F401
+    quantized_products,  # noqa: F401
     recurrent,  # noqa: F401
     recurrent_layers,  # noqa: F401
     regions,  # noqa: F401

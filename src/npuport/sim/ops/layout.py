@@ -13,7 +13,7 @@ from torch import Tensor
 
 from npuport.sim.ops.registration import kernel
 
-# c10::ScalarType by number, which is what npu_dtype_cast takes.
+# c10::ScalarType by number, which is what npu_dtype_cast and the quantizing operators take.
 _SCALAR_TYPES = (
     torch.uint8,
     torch.int8,
@@ -31,38 +31,40 @@ _SCALAR_TYPES = (
     torch.quint8,
     torch.qint32,
     torch.bfloat16,
+    torch.quint4x2,
 )
 
 
-def _dtype(number: int | torch.dtype) -> torch.dtype:
+def scalar_type(number: int | torch.dtype) -> torch.dtype:
+    """The dtype behind one of torch_npu's dtype arguments; RuntimeError for formats that PyTorch has not."""
     if isinstance(number, torch.dtype):
         return number
     if not 0 <= number < len(_SCALAR_TYPES):
-        raise RuntimeError(f"npu_dtype_cast: dtype number {number} is not a plain PyTorch dtype")
+        raise RuntimeError(f"dtype number {number} is not a plain PyTorch dtype")
     return _SCALAR_TYPES[number]
 
 
 @kernel("npu::npu_dtype_cast")
 def npu_dtype_cast(input: Tensor, dtype: int, input_dtype: int | None = None) -> Tensor:
     """A copy in another dtype."""
-    return input.to(_dtype(dtype), copy=True)
+    return input.to(scalar_type(dtype), copy=True)
 
 
 @kernel("npu::_npu_dtype_cast")
 def npu_dtype_cast_scalar_type(input: Tensor, dtype: torch.dtype) -> Tensor:
-    return input.to(_dtype(dtype), copy=True)
+    return input.to(scalar_type(dtype), copy=True)
 
 
 @kernel("npu::npu_dtype_cast_backward")
 def npu_dtype_cast_backward(
     grad: Tensor, dtype: torch.dtype, grad_dtype: int | None = None, input_dtype: int | None = None
 ) -> Tensor:
-    return grad.to(_dtype(dtype), copy=True)
+    return grad.to(scalar_type(dtype), copy=True)
 
 
 @kernel("npu::_npu_dtype_cast_backward")
 def npu_dtype_cast_scalar_type_backward(grad: Tensor, dtype: torch.dtype) -> Tensor:
-    return grad.to(_dtype(dtype), copy=True)
+    return grad.to(scalar_type(dtype), copy=True)
 
 
 @kernel("npu::npu_dtype_cast_")
