@@ -26,7 +26,6 @@ PROGRAMS = {
     "tools.py": (1, 1),
     "recorder.py": (1, 1),
     "hccl.py": (2, 1),
-    "distributed.py": (2, 2),
     "fused_collectives.py": (2, 2),
 }
 

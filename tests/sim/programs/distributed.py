@@ -2,40 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
-
 import checks
 import torch
 import torch.distributed as dist
-from torch import nn
-
-warnings.simplefilter("ignore")
-dist.init_process_group("hccl")
-RANK, WORLD = dist.get_rank(), dist.get_world_size()
-torch.npu.set_device(RANK)
-DEVICE = torch.device("npu", RANK)
-torch.manual_seed(1)
-INPUTS, TARGETS = torch.randn(16, 8), torch.randn(16, 1)
-SHARE = slice(RANK * 16 // WORLD, (RANK + 1) * 16 // WORLD)
+from group import DEVICE, RANK, WORLD, whole_program
 
 
 def full(value: float, *shape: int) -> torch.Tensor:
     return torch.full(shape, float(value), device=DEVICE)
-
-
-def model() -> nn.Module:
-    torch.manual_seed(0)
-    return nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 1))
-
-
-def train(net: nn.Module, inputs: torch.Tensor, targets: torch.Tensor) -> list[torch.Tensor]:
-    optimizer = torch.optim.SGD(net.parameters(), 0.1)
-    for _ in range(5):
-        optimizer.zero_grad()
-        (net(inputs) - targets).pow(2).mean().backward()
-        optimizer.step()
-    whole = (p.full_tensor() if hasattr(p, "full_tensor") else p for p in net.parameters())
-    return [p.detach().cpu() for p in whole]
 
 
 def check_all_reduce() -> None:
@@ -145,29 +119,85 @@ def check_objects_groups_and_barrier() -> None:
     dist.barrier()
 
 
-def check_data_parallel_equals_one_process() -> None:
-    parallel = nn.parallel.DistributedDataParallel(model().npu())
-    torch.testing.assert_close(
-        train(parallel, INPUTS[SHARE].npu(), TARGETS[SHARE].npu()), train(model(), INPUTS, TARGETS)
-    )
+def check_work_is_waited_for_when_its_result_is_needed() -> None:
+    dist.all_reduce(full(0, 1))  # joins the ranks
+    x, told = full(RANK + 1, 4), torch.tensor([float(RANK)])
+    if RANK == 0:
+        work = dist.all_reduce(x, async_op=True)
+        assert (torch.ones(3, device=DEVICE) * 2).sum().item() == 6  # meanwhile: the other rank has not called yet
+        assert not work.is_completed()
+        dist.broadcast(told, 0)  # over gloo: only now it will
+    else:
+        dist.broadcast(told, 0)
+        work = dist.all_reduce(x, async_op=True)
+    work.wait()
+    assert x.tolist() == [3] * 4 and work.is_completed() and told.item() == 0
 
 
-def check_fully_sharded_equals_one_process() -> None:
-    from torch.distributed.device_mesh import init_device_mesh
-    from torch.distributed.fsdp import fully_shard
+def check_received_in_advance() -> None:
+    early = full(-1, 3)
+    if RANK == 0:
+        work = dist.irecv(early, 1)
+        question = torch.tensor([5.0])
+        dist.send(question, 1)  # over gloo: the answer comes after it
+        work.wait()
+        assert early.tolist() == [10] * 3
+    else:
+        question = torch.tensor([0.0])
+        dist.recv(question, 0)
+        dist.send(full(2 * question.item(), 3), 0)
 
-    net, mesh = model().npu(), init_device_mesh("npu", (WORLD,))
-    fully_shard(net[0], mesh=mesh)
-    fully_shard(net, mesh=mesh)
-    torch.testing.assert_close(train(net, INPUTS[SHARE].npu(), TARGETS[SHARE].npu()), train(model(), INPUTS, TARGETS))
+
+def check_coalesced_calls() -> None:
+    first, second = full(RANK, 2), full(RANK + 1, 3)
+    with dist._coalescing_manager(device=DEVICE, async_ops=True) as works:
+        dist.all_reduce(first)
+        dist.all_reduce(second)
+    works.wait()
+    assert first.tolist() == [1] * 2 and second.tolist() == [3] * 3
+    gathered = [full(-1, 2 * WORLD), full(-1, WORLD)]
+    with dist._coalescing_manager(device=DEVICE):
+        dist.all_gather_into_tensor(gathered[0], full(RANK, 2))
+        dist.all_gather_into_tensor(gathered[1], full(RANK + 5, 1))
+    assert [t.tolist() for t in gathered] == [[0, 0, 1, 1], [5, 6]]
 
 
-def check_synchronised_batch_norm() -> None:
-    ours, theirs = nn.SyncBatchNorm.convert_sync_batchnorm(nn.BatchNorm1d(8)).npu(), nn.BatchNorm1d(8)
-    torch.testing.assert_close(ours(INPUTS[SHARE].npu()).cpu(), theirs(INPUTS)[SHARE])
-    torch.testing.assert_close(ours.running_var.cpu(), theirs.running_var)
+def check_uneven_splits() -> None:
+    counts = [RANK + 1, RANK + 2]
+    received = full(-1, sum(rank + 1 + RANK for rank in range(WORLD)))
+    dist.all_to_all_single(received, full(RANK, sum(counts)), [rank + 1 + RANK for rank in range(WORLD)], counts)
+    assert received.tolist() == [0.0] * (RANK + 1) + [1.0] * (RANK + 2)
+
+
+def check_objects() -> None:
+    objects = [None, None] if RANK else ["one", {"two": 2}]
+    dist.broadcast_object_list(objects)
+    assert objects == ["one", {"two": 2}]
+    mine: list[object] = [None]
+    dist.scatter_object_list(mine, [10, 11] if RANK == 0 else None)
+    assert mine == [10 + RANK]
+    gathered = [None, None] if RANK == 0 else None
+    dist.gather_object(RANK, gathered)
+    assert gathered in (None, [0, 1])
+
+
+def check_groups_and_barriers() -> None:
+    single = [dist.new_group([rank]) for rank in range(WORLD)]
+    x = full(3, 2)
+    dist.all_reduce(x, group=single[RANK])
+    assert x.tolist() == [3, 3]
+    dist.barrier(device_ids=[RANK])
+    dist.monitored_barrier(group=dist.new_group(backend="gloo"))
+    checks.raises(ValueError, "only implemented for GLOO", lambda: dist.monitored_barrier(group=single[RANK]))
+
+
+def check_what_torch_npu_refuses() -> None:
+    checks.raises(RuntimeError, "Cannot use ReduceOp.BAND", lambda: dist.all_reduce(full(1, 2), dist.ReduceOp.BAND))
+    checks.raises(RuntimeError, "contiguous", lambda: dist.all_reduce(torch.ones(4, 4, device=DEVICE).t()[1:]))
+    unsigned = torch.ones(2, dtype=torch.uint16).to(DEVICE)
+    checks.raises(RuntimeError, "Unsupported data type", lambda: dist.all_reduce(unsigned))
 
 
 if __name__ == "__main__":
-    checks.run(globals())
-    dist.destroy_process_group()
+    with whole_program():
+        checks.run(globals())
