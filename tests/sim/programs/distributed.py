@@ -131,7 +131,9 @@ def check_work_is_waited_for_when_its_result_is_needed() -> None:
         dist.broadcast(told, 0)
         work = dist.all_reduce(x, async_op=True)
     work.wait()
-    assert x.tolist() == [3] * 4 and work.is_completed() and told.item() == 0
+    assert x.tolist() == [3] * 4, x
+    assert work.is_completed()
+    assert told.item() == 0, told
 
 
 def check_received_in_advance() -> None:

@@ -1,4 +1,4 @@
-"""What the programs of several processes share: the group, a small model, data of the whole batch, and the reference."""
+"""What programs of several processes share: the group, a small model, data of the whole batch, and the reference."""
 
 from __future__ import annotations
 

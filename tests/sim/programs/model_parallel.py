@@ -122,7 +122,7 @@ def check_pipeline_of_two_stages() -> None:
 
 
 def check_checkpoint_of_a_sharded_model() -> None:
-    import torch.distributed.checkpoint as checkpoint
+    from torch.distributed import checkpoint
     from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
     from torch.distributed.fsdp import fully_shard
 

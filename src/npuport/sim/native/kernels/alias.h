@@ -42,6 +42,7 @@ inline at::Tensor npu_copy(const at::Tensor& cpu, c10::Device device) {
   auto npu = at::empty_strided(cpu.sizes(), cpu.strides(), cpu.options().device(device));
   if (cpu.numel() == 0) return npu;
   if (cpu.is_non_overlapping_and_dense() && !cpu.is_conj() && !cpu.is_neg()) {
+    wait_for_current_stream(npu.device().index());  // its block may have been given back by something under way
     std::memcpy(npu.storage().mutable_data(), cpu.const_data_ptr(), cpu.numel() * cpu.element_size());
   } else {
     cpu_alias(npu).copy_(cpu);
