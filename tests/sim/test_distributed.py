@@ -109,7 +109,7 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.testing._internal.distributed.fake_pg import FakeStore
 
-dist.init_process_group("fake", store=FakeStore(), rank=3, world_size=512)
+dist.init_process_group("npu:fake", store=FakeStore(), rank=3, world_size=512)
 mesh = init_device_mesh("npu", (64, 8), mesh_dim_names=("data", "tensor"))
 net = torch.nn.Sequential(torch.nn.Linear(1024, 4096), torch.nn.Linear(4096, 1024)).npu()
 fully_shard(net, mesh=mesh["data"])

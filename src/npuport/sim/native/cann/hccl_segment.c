@@ -10,7 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { NOT_YET = 0, LEFT = -1, POLL_MS = 100 };
+/* A rank that is lost is reported a little later: its launcher should be able to say first why it ended, and ends the others itself. */
+enum { NOT_YET = 0, LEFT = -1, POLL_MS = 100, GRACE_MS = 5000 };
 
 double npuport_limit_ms(const char* variable, double seconds) {
     const char* text = getenv(variable);
@@ -64,15 +65,17 @@ static HcclResult lost(const Comm* comm, int rank, const char* what) {
 
 /* Wait until `word` has passed `old`; `peer` is the rank that must do it, -1 any. */
 HcclResult npuport_await(Comm* comm, _Atomic uint32_t* word, uint32_t old, int peer, double limit_ms, const char* what) {
-    double end = npuport_now_ms() + limit_ms;
+    double end = npuport_now_ms() + limit_ms, lost_since = 0;
     while (atomic_load(word) == old) {
         sleep_on(word, old);
         if (atomic_load(word) != old) break;
         if (comm->closing) return npuport_fail(HCCL_E_UNAVAIL, "HCCL communicator %s was destroyed while rank %u was %s", comm->name, comm->rank, what);
         if (atomic_load(&comm->segment->failed)) return npuport_fail(HCCL_E_REMOTE, "%s", comm->segment->failure);
         int rank = lost_rank(comm, peer);
-        if (rank >= 0 && atomic_load(word) == old) return lost(comm, rank, what); /* a rank may have answered and left since */
-        if (npuport_now_ms() > end)
+        double now = npuport_now_ms();
+        if (rank >= 0 && !lost_since) lost_since = now;
+        if (rank >= 0 && now - lost_since > GRACE_MS && atomic_load(word) == old) return lost(comm, rank, what); /* it may have answered and left since */
+        if (now > end)
             return npuport_fail(HCCL_E_TIMEOUT, "HCCL communicator %s, rank %u, %s: no answer within %.0f s", comm->name, comm->rank, what, limit_ms / 1e3);
     }
     return HCCL_SUCCESS;
