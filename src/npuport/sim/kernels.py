@@ -68,8 +68,8 @@ _INT32_INDICES = (
     "nll_loss2d_forward target",
 )
 
-# Compositions that keep a result on the host, which a CPU kernel over the whole call would put on the device.
-_COMPOSED = ("_pack_padded_sequence",)
+# PyTorch's compositions for packed sequences: torch_npu's keep the padding in the data, and lengths stay on the host.
+_PACKING = {"_pack_padded_sequence": "CompositeExplicitAutograd", "_pad_packed_sequence": "CompositeImplicitAutograd"}
 
 _LIBRARY = "libnpuport_sim.so"
 _LIBRARY_VARIABLE = "NPUPORT_SIM_KERNELS"
@@ -152,29 +152,41 @@ def _has_kernel(name: str, *keys: str) -> bool:
 
 
 def _has_cpu_kernel(name: str) -> bool:
-    return _has_kernel(name, "CPU", "CompositeExplicitAutograd", "CompositeExplicitAutogradNonFunctional")
+    return _has_kernel(
+        name, "CPU", "CompositeExplicitAutograd", "CompositeExplicitAutogradNonFunctional", "CompositeImplicitAutograd"
+    )
 
 
 def install() -> None:
     """Register the kernels.
 
-    An operator gets PyTorch's CPU kernel; where torch_npu replaced what PyTorch composes from other operators, the
-    composition. torch_npu's own derivatives stay: they lead to operators of the device, which ``ops`` answers.
+    An operator gets PyTorch's CPU kernel, or, computed on the CPU, the composition that PyTorch has for it. What
+    torch_npu has for its autograd key stays: its own compositions of other operators, and its own derivatives, which
+    lead to operators of the device that ``ops`` answers.
     """
     import torch
 
-    native = [name for name in registered_by_torch_npu() if name.removeprefix("aten::") not in _KEPT]
-    cpu = [name for name in native if _has_cpu_kernel(name) and name.removeprefix("aten::") not in _COMPOSED]
-    autograd = [
-        name for name in registered_by_torch_npu("AutogradPrivateUse1") if name.removeprefix("aten::") not in _KEPT
-    ]
-    implicit = sorted(n for n in {*native, *autograd} - set(cpu) if _has_kernel(n, "CompositeImplicitAutograd"))
+    left = {f"aten::{name}" for name in (*_KEPT, *_PACKING)}
+    names = [n for n in registered_by_torch_npu() if n not in left and not _is_composed_by_torch_npu(n)]
     kernels = torch.ops.npuport_sim
     kernels.install_cpu_kernels(
-        cpu, *([f"aten::{name}" for name in names] for names in (_MIXING, _FUSED, _INT32_INDICES))
+        [n for n in names if _has_cpu_kernel(n)],
+        *([f"aten::{name}" for name in listed] for listed in (_MIXING, _FUSED, _INT32_INDICES)),
     )
-    kernels.install_own_kernels(implicit, "CompositeImplicitAutograd", ["PrivateUse1", "AutogradPrivateUse1"])
-    kernels.install_own_kernels([f"aten::{name}" for name in _COMPOSED], "CompositeExplicitAutograd", ["PrivateUse1"])
+    for name, key in _PACKING.items():
+        at = ["PrivateUse1"] if key == "CompositeExplicitAutograd" else ["PrivateUse1", "AutogradPrivateUse1"]
+        kernels.install_own_kernels([f"aten::{name}"], key, at)
+
+
+def _is_composed_by_torch_npu(name: str) -> bool:
+    """Whether torch_npu answers the autograd key of ``name`` with other operators, which have derivatives of theirs."""
+    import torch
+
+    if not name.startswith("aten::"):
+        return False  # torch_npu's own operators lead from there straight to CANN
+
+    lines = torch._C._dispatch_dump(name).splitlines()
+    return any(line.startswith("AutogradPrivateUse1") and "RegisterAutogradNPU" in line for line in lines)
 
 
 def missing() -> list[str]:
@@ -186,7 +198,7 @@ def missing() -> list[str]:
 
     names = torch._C._dispatch_get_registrations_for_dispatch_key("PrivateUse1")
     candidates = (n for n in names if n.startswith(("aten::", "npu::")) and n.removeprefix("aten::") not in _KEPT)
-    return sorted(name for name in candidates if _has_schema(name) and not _is_simulated(name))
+    return sorted(n for n in candidates if _has_schema(n) and not _is_simulated(n) and not _is_composed_by_torch_npu(n))
 
 
 def _has_schema(name: str) -> bool:

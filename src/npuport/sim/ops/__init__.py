@@ -49,7 +49,6 @@ from npuport.sim.ops import (  # imported for the kernels they offer
     rotary,  # noqa: F401
     rotary_cache,  # noqa: F401
     rotated_boxes,  # noqa: F401
-    scaled_dot_product,  # noqa: F401
     scattering,  # noqa: F401
     spectral,  # noqa: F401
     suppression,  # noqa: F401

@@ -1,6 +1,6 @@
 """Fused attention operators: npu_fusion_attention (v1, v2, v3), their gradients, behind the dispatcher.
 
-`scaled_dot_product` decides when `aten::scaled_dot_product_attention` comes here. Signatures: torch_npu 2.13.0. The
+torch_npu decides when `aten::scaled_dot_product_attention` comes here. Signatures: torch_npu 2.13.0. The
 dropout mask is drawn as the CPU run of `scaled_dot_product_attention` draws it; the returned seed brings it back for
 the backward operator. A seed without a dropout_mask is ignored, as op-plugin's code ignores it.
 """

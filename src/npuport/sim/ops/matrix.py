@@ -8,6 +8,7 @@ op_plugin/config/derivatives.yaml of Ascend/op-plugin.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -33,7 +34,7 @@ def matmul_backward(
 
 
 def _rows(matrices: Tensor) -> Tensor:
-    return matrices.reshape(-1, matrices.size(-1))
+    return matrices.reshape(math.prod(matrices.shape[:-1]), matrices.size(-1))
 
 
 def _left_gradient(grad: Tensor, left: Tensor, right: Tensor) -> Tensor:
