@@ -17,7 +17,8 @@ from npuport.report.groups import Group
 from npuport.report.language import language, translate, translate_error
 
 PACKAGE = Path(npuport.__file__).parent
-SPEAKING = ("cli", "report", "source", "analysis", "conversion")
+SPEAKING = ("cli", "report", "source", "analysis", "conversion", "sim")
+IN_TEMPLATE = re.compile(r"""\b(?:t|head)\((["'])(.+?)\1|\bcounted\([^"]*"([^"]+)"\)""")
 CALLS = {"translate", "UserError", "InputError", "OutputError"}
 MADE_ELSEWHERE = {"{message}.", "{problem}\n  {next_step}"}  # their words come from other packages
 
@@ -34,8 +35,9 @@ def sentences() -> set[str]:
                 if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "counted":
                     noun = ast.literal_eval(node.args[1])
                     found |= {f"{{number}} {noun}", f"{{number}} {noun}s"}
-    for template in (PACKAGE / "report" / "templates").glob("*.j2"):
-        found |= {text for _, text in re.findall(r"""\bt\((["'])(.+?)\1""", template.read_text(encoding="utf-8"))}
+    for path in (PACKAGE / "report" / "templates").glob("*.j2"):
+        for _, sentence, noun in IN_TEMPLATE.findall(path.read_text(encoding="utf-8")):
+            found |= {sentence} if sentence else {f"{{number}} {noun}", f"{{number}} {noun}s"}
     return found - MADE_ELSEWHERE
 
 

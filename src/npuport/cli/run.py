@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -19,6 +20,12 @@ def run(
     memory: Annotated[
         int | None, typer.Option("--memory", min=1, metavar="GIB", help="Memory of a simulated chip, in GiB.")
     ] = None,
+    report: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--report", metavar="FILE", help="With --sim: what the run did, as .html or .json; can be given twice."
+        ),
+    ] = None,
 ) -> None:
     """Run a command; its exit code is this command's.
 
@@ -27,7 +34,9 @@ def run(
 
     Example: npuport run --sim -- python train.py
     """
-    raise SystemExit(_simulated(command, devices, chip, memory) if sim else _real(command))
+    if report and not sim:
+        raise UserError("--report needs --sim: what a run does is recorded on the simulated NPU")
+    raise SystemExit(_simulated(command, devices, chip, memory, report or []) if sim else _real(command))
 
 
 def _real(command: list[str]) -> int:
@@ -36,13 +45,14 @@ def _real(command: list[str]) -> int:
     return start(command)
 
 
-def _simulated(command: list[str], devices: int, chip: str, memory: int | None) -> int:
+def _simulated(command: list[str], devices: int, chip: str, memory: int | None, reports: list[Path]) -> int:
     from npuport.runtime.launch import converting
     from npuport.sim import SimOptions, SimulationUnavailable
     from npuport.sim.launch import run as start
 
     try:
-        return start(converting(command) or command, SimOptions(chip=chip, devices=devices, memory_gib=memory))
+        options = SimOptions(chip=chip, devices=devices, memory_gib=memory)
+        return start(converting(command) or command, options, reports, shown=command)
     except SimulationUnavailable as error:
         raise UserError("{problem}\n  {next_step}", problem=error.problem, next_step=error.next_step) from error
     except (ValueError, FileNotFoundError) as error:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from npuport.report.chinese_run import RUN_SENTENCES
+
 SENTENCES = {
     # groups of findings
     "will fail": "无法运行",
@@ -170,4 +172,4 @@ SENTENCES = {
     "Did you mean {words}?": "您要找的是 {words} 吗？",
     "`npuport explain` lists the rules.": "`npuport explain` 会列出全部规则。",
     "unknown chip {chip}. Known are {known}.": "未知芯片 {chip}。已知的有 {known}。",
-}
+} | RUN_SENTENCES

@@ -32,16 +32,16 @@ class CallSite:
         return f"{self.path}:{self.line}"
 
 
-def call_site(frame: FrameType | None = None) -> CallSite | None:
+def call_site(frame: FrameType | None = None, *, of_main_thread: bool = True) -> CallSite | None:
     """The innermost line outside torch, torch_npu, npuport and Python's own library; of these, the innermost outside
     site-packages, if there is one. Starts at ``frame``, by default the caller.
 
-    A thread of PyTorch that has no Python of its own (a backward pass) stands for the main thread, which waits for it.
-    None where no Python runs.
+    A thread of PyTorch that has no Python of its own (a backward pass) stands for the main thread, which waits for it,
+    unless ``of_main_thread`` is False. None where no Python runs.
     """
     site = _site_from(frame or sys._getframe(1))
     main = threading.main_thread().ident
-    if site is None and main is not None and main != threading.get_ident():
+    if site is None and of_main_thread and main is not None and main != threading.get_ident():
         waiting = sys._current_frames().get(main)
         site = _site_from(waiting) if waiting is not None else None
     return site

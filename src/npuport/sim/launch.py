@@ -13,28 +13,73 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+from npuport.report.language import translate
+from npuport.report.run_summary import run_summary
 from npuport.sim import SimOptions, SimulationUnavailable, environment
+from npuport.sim.recorder import process
+from npuport.sim.recorder.document import Run, build
+from npuport.sim.recorder.gather import check_reports, records, write_report
 from npuport.sim.requirements import check
 
 _FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-def run(command: Sequence[str], options: SimOptions) -> int:
+def run(
+    command: Sequence[str], options: SimOptions, reports: Sequence[Path] = (), *, shown: Sequence[str] | None = None
+) -> int:
     """Run ``command`` as a child process on the simulated NPU and return its exit code (128 + n if signal n ended it).
 
     A command that is a Python file gets the running interpreter in front, and so does ``python`` where there is none.
+    ``reports`` (.html, .json) are written when it has ended, and a summary is printed; in a terminal always. ``shown``
+    is the command as the user wrote it.
 
     Raises:
         SimulationUnavailable: the machine lacks something, or the command's interpreter does.
         FileNotFoundError: there is no such command.
+        ValueError: a report cannot be written where it is wanted.
     """
+    check_reports(reports)
     arguments = _with_interpreter(command)
     say(announcement(options))
+    installation = check()
     variables = {**os.environ, **environment(options, say)}
     _check_interpreter(arguments[0], variables)
+    recorded = bool(reports) or sys.stderr.isatty()
     with tempfile.TemporaryDirectory(prefix="npuport-run-", ignore_cleanup_errors=True) as directory:
-        return _run_child(arguments, {**variables, "NPUPORT_SIM_RUN": directory})  # where ranks meet
+        # Where ranks meet, and where processes leave their records.
+        variables |= {process.DIRECTORY: directory, process.WANTED: str(int(recorded))}
+        code = _run_child(arguments, variables)
+        if recorded:
+            facts = Run(
+                command=shown or command,
+                chip=options.chip,
+                devices=options.devices,
+                memory_gib=options.memory_gib or 0,
+                torch=installation.torch,
+                torch_npu=installation.torch_npu,
+                exit_code=code,
+            )
+            _report(build(facts, records(Path(directory))), reports)
+    return code
+
+
+def _report(document: dict[str, Any], reports: Sequence[Path]) -> None:
+    written = [str(path) for path in reports if _written(document, path)]
+    first, *rest = run_summary(document, written)
+    say(first)
+    for line in rest:
+        print(f"         {line}", file=sys.stderr, flush=True)
+
+
+def _written(document: dict[str, Any], path: Path) -> bool:
+    try:
+        write_report(document, path)
+    except OSError as error:
+        say(translate("{path} was not written: {reason}", path=path, reason=error.strerror or error))
+        return False
+    return True
 
 
 def announcement(options: SimOptions) -> str:

@@ -143,6 +143,30 @@ def check_the_peak_has_the_lines_that_hold_the_memory() -> None:
     assert alive[first] == alive[first + 2] == 4 << 20, alive
 
 
+def check_a_block_has_a_report_too() -> None:
+    with recording() as recorder:
+        torch.ones(3, device="npu").sum().item()
+    report = recorder.report()
+    assert report["schema"] == "npuport-run/1" and report["run"]["complete"]
+    assert report["synchronizations"][0]["place"]["path"].endswith("recorder.py")
+    assert {one["name"]: one["status"] for one in report["operators"]}["aten::sum"] == "native"
+
+
+def check_waiting_explicitly_is_a_synchronisation() -> None:
+    event = torch.npu.Event()
+    with recording() as recorder:
+        torch.npu.synchronize()
+        first = line() - 1
+        torch.npu.current_stream().synchronize()
+        event.record()
+        event.synchronize()
+    assert [(name, at) for name, _, at, _, _ in events(recorder.snapshot(), "wait")] == [
+        ("aclrtSynchronizeDevice", first),
+        ("aclrtSynchronizeStream", first + 2),
+        ("aclrtSynchronizeEvent", first + 4),
+    ]
+
+
 def check_one_recording_at_a_time() -> None:
     def inside() -> None:
         with recording():

@@ -25,8 +25,14 @@ from npuport.sim.call_site import CallSite, call_site
 from npuport.sim.recorder.references import reference_json
 
 FORMAT = 1
-FIRST_SIGHT, SYNCHRONIZATION, COPY, FALLBACK, ALLOCATION, COLLECTIVE = range(6)
-_KINDS = {SYNCHRONIZATION: "synchronization", COPY: "copy", FALLBACK: "fallback", COLLECTIVE: "collective"}
+FIRST_SIGHT, SYNCHRONIZATION, COPY, FALLBACK, ALLOCATION, COLLECTIVE, WAIT = range(7)  # Event in recorder.h
+_KINDS = {
+    SYNCHRONIZATION: "synchronization",
+    COPY: "copy",
+    FALLBACK: "fallback",
+    COLLECTIVE: "collective",
+    WAIT: "wait",
+}
 _CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_int64)
 _WRITE_EVERY_S = 2.0  # a process that is killed leaves what was written last
 
@@ -38,6 +44,7 @@ class Recorder:
         self.step = 0
         self._lock = threading.Lock()
         self._sites: dict[CallSite, int] = {}
+        # Of each kind, operator, detail and site: count, bytes, and counts in the first step and in the last one seen.
         self._events: dict[tuple[str, str, str, int], list[int]] = {}
         self._references: dict[str, dict[tuple[Any, ...], list[int]]] = {}
         self._optimizers: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
@@ -106,6 +113,7 @@ class Recorder:
                 "directory": os.getcwd(),  # noqa: PTH109
                 "started": self._started,
                 "seconds": time.monotonic() - self._clock,
+                "until": time.time(),
                 "steps": self.step,
                 "sites": [[s.path, s.line, s.function, s.library] for s in self._sites],
                 "operators": native["operators"] + reference_json(self._references),
@@ -116,11 +124,30 @@ class Recorder:
                 "error": None,
             }
 
+    def report(self) -> dict[str, Any]:
+        """What was recorded until now, as the document that `npuport run --sim --report FILE.json` writes."""
+        import torch
+        import torch_npu
+
+        from npuport.sim.recorder.document import GIB, Run, build
+
+        run = Run(
+            command=list(sys.argv),
+            chip=os.environ["NPUPORT_SIM_CHIP"],
+            devices=int(os.environ["NPUPORT_SIM_DEVICES"]),
+            memory_gib=int(os.environ["NPUPORT_SIM_MEMORY_BYTES"]) // GIB,
+            torch=torch.__version__,
+            torch_npu=torch_npu.__version__,
+            exit_code=None,
+        )
+        return build(run, [{**self.snapshot(), "ended": "block"}])
+
     def _hear(self, event: int, operator: bytes, detail: bytes, size: int) -> int:
         try:
-            site = self._site()
+            # PyTorch's own threads wait, too; that holds nobody up.
+            site = self._site(of_main_thread=event != WAIT)
             kind = _KINDS.get(event)
-            if kind is not None:
+            if kind is not None and not (event == WAIT and site < 0):
                 self._count((kind, operator.decode(), detail.decode(), site), size)
                 if event == COLLECTIVE and self._rank is None:
                     self._rank = _rank_of_group()
@@ -135,16 +162,18 @@ class Recorder:
 
     def _count(self, key: tuple[str, str, str, int], size: int) -> None:
         with self._lock:
-            entry = self._events.get(key)
-            if entry is None:
-                self._events[key] = [1, size, self.step, self.step]  # count, bytes, first step, last step
-            else:
-                entry[0] += 1
-                entry[1] += size
-                entry[3] = self.step
+            entry = self._events.setdefault(key, [0, 0, 0, 0, 0])
+            count, total, in_first_step, last_step, in_last_step = entry
+            entry[:] = (
+                count + 1,
+                total + size,
+                in_first_step + (self.step == 0),
+                self.step,
+                in_last_step + 1 if self.step == last_step else 1,
+            )
 
-    def _site(self) -> int:
-        site = call_site(sys._getframe())
+    def _site(self, *, of_main_thread: bool = True) -> int:
+        site = call_site(sys._getframe(), of_main_thread=of_main_thread)
         if site is None:
             return -1
         with self._lock:

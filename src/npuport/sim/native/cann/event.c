@@ -117,6 +117,7 @@ aclError aclrtQueryEventWaitStatus(void* handle, int* status) {
 }
 
 aclError aclrtSynchronizeEventWithTimeout(void* handle, int32_t timeout_ms) {
+    npuport_waits("aclrtSynchronizeEvent");
     Event* event = handle;
     double until = timeout_ms < 0 ? 0 : npuport_now_ms() + timeout_ms;
     npuport_lock();

@@ -48,6 +48,9 @@ size_t npuport_memory_total(void);
 double npuport_now_ms(void);
 aclError aclrtSetDevice(int32_t device);
 
+/* observer.c */
+void npuport_waits(const char* function); /* of the program, which waits for the device in it */
+
 /* ledger.c */
 bool npuport_take_memory(int device, size_t size); /* false where the device has not so much left */
 void npuport_give_memory_back(int device, size_t size);

@@ -32,10 +32,19 @@ aclError aclrtStreamQuery(void* handle, int* status) {
     return ACL_SUCCESS;
 }
 
-aclError aclrtSynchronizeStream(void* handle) { return npuport_drain(npuport_stream(handle), -1); }
-aclError aclrtSynchronizeStreamWithTimeout(void* handle, int32_t timeout_ms) { return npuport_drain(npuport_stream(handle), timeout_ms); }
-aclError aclrtSynchronizeDevice(void) { return npuport_drain_device(npuport_current_device(), -1); }
-aclError aclrtSynchronizeDeviceWithTimeout(int32_t timeout_ms) { return npuport_drain_device(npuport_current_device(), timeout_ms); }
+aclError aclrtSynchronizeStreamWithTimeout(void* handle, int32_t timeout_ms) {
+    npuport_waits("aclrtSynchronizeStream");
+    return npuport_drain(npuport_stream(handle), timeout_ms);
+}
+
+aclError aclrtSynchronizeStream(void* handle) { return aclrtSynchronizeStreamWithTimeout(handle, -1); }
+
+aclError aclrtSynchronizeDeviceWithTimeout(int32_t timeout_ms) {
+    npuport_waits("aclrtSynchronizeDevice");
+    return npuport_drain_device(npuport_current_device(), timeout_ms);
+}
+
+aclError aclrtSynchronizeDevice(void) { return aclrtSynchronizeDeviceWithTimeout(-1); }
 
 aclError aclrtSetStreamFailureMode(void* handle, uint64_t mode) {
     (void)handle, (void)mode; /* what a stream does after a failed task: here the tasks after it are done in any case */

@@ -22,7 +22,7 @@
 
 namespace npuport {
 
-enum class Event : int64_t { kFirstSight = 0, kSynchronization = 1, kCopy = 2, kFallback = 3, kAllocation = 4, kCollective = 5 };
+enum class Event : int64_t { kFirstSight = 0, kSynchronization = 1, kCopy = 2, kFallback = 3, kAllocation = 4, kCollective = 5, kWait = 6 };
 
 // Returns the number that Python gave to the user's line.
 using Callback = int64_t (*)(int64_t event, const char* operator_name, const char* detail, int64_t bytes);

@@ -1,6 +1,7 @@
 // The recorder as Python sees it: torch.ops.npuport_sim.recorder_*
 #pragma once
 
+#include <dlfcn.h>
 #include <torch/library.h>
 
 #include <memory>
@@ -32,11 +33,26 @@ inline void recorder_clear() {
   for (const auto& log : operator_logs()) clear(*log);
 }
 
+// An operator that waits inside has been seen already.
+inline void waited(const char* function) {
+  if (recording_depth == 0) recorder().tell(Event::kWait, function, "", 0);
+}
+
+// The stand-in for CANN (cann/observer.c) tells when the program waits for a stream, an event or the device.
+inline void observe_waits() {
+  void* library = dlopen("libascendcl.so", RTLD_NOW | RTLD_NOLOAD);
+  TORCH_CHECK(library, "npuport: the stand-in for CANN is not loaded: ", dlerror());
+  const auto observe = reinterpret_cast<void (*)(void (*)(const char*))>(dlsym(library, "npuport_observe_waits"));
+  TORCH_CHECK(observe, "npuport: the stand-in for CANN lacks npuport_observe_waits");
+  observe(&waited);
+}
+
 // `callback`: the address of a function of Python, or 0 to record no more. What was recorded stays until it is cleared.
 inline void recorder_start(int64_t callback, const std::vector<std::string>& falling_back) {
   const std::unordered_set<std::string> names(falling_back.begin(), falling_back.end());
   for (const auto& log : operator_logs()) log->falls_back = names.count(log->name) != 0;
   recorder().callback.store(reinterpret_cast<Callback>(callback), std::memory_order_release);
+  observe_waits();
 }
 
 inline void recorder_stop() { recorder().callback.store(nullptr, std::memory_order_release); }
