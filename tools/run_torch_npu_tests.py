@@ -168,7 +168,7 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     )
     parser.add_argument("--devices", type=int, default=2, help="simulated devices (default 2)")
     parser.add_argument("--chip", default="Ascend910B3", help="simulated chip (default Ascend910B3)")
-    parser.add_argument("--seconds", type=float, default=120, help="limit for one case (default 120)")
+    parser.add_argument("--seconds", type=float, default=300, help="limit for one case (default 300)")
     parser.add_argument("--jobs", type=int, default=1, help="files at a time (default 1)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every case with its outcome and text")
     return parser.parse_args(argv)
