@@ -57,14 +57,15 @@ def run_file(
     variables: Mapping[str, str],
     seconds: float,
     select: str = "",
+    without: Sequence[str] = (),
 ) -> list[Case]:
     """Every case of ``root/file``, run as ``launcher… python -m pytest`` in ``cwd``; ``seconds`` is for one case.
 
-    ``select`` is pytest's ``-k`` expression.
+    ``select`` is pytest's ``-k`` expression; cases named in ``without`` are not run.
     """
     cases: dict[str, Case] = {}
     while True:
-        attempt = _run(launcher, root, file, cwd, variables, seconds, select, list(cases))
+        attempt = _run(launcher, root, file, cwd, variables, seconds, select, [*without, *cases])
         cases.update((case.name, case) for case in attempt.finished)
         if attempt.ended:
             return list(cases.values())

@@ -14,6 +14,7 @@ import concurrent.futures
 import csv
 import dataclasses
 import json
+import os
 import re
 import sys
 import tempfile
@@ -36,6 +37,8 @@ REASONS = (*OUTSIDE, "chip", "network", "test itself", "gap")
 class Known:
     """Cases that are known to fail. ``file`` and ``cases`` are literal but for ``*``.
 
+    ``run`` is "no" where trying would harm the machine (tens of gigabytes, a hundred processes); ``cases`` is a name then.
+
     Reasons: ``chip``, the case needs another chip and does not skip; ``network``, it loads something; ``test itself``,
     it is wrong or needs something that is not installed; ``gap``, the simulation lacks it.
     """
@@ -44,6 +47,7 @@ class Known:
     cases: str
     reason: str
     note: str
+    run: str = "yes"
 
     def covers(self, case: Case) -> bool:
         return _matches(self.file, case.file) and _matches(self.cases, case.name)
@@ -57,13 +61,15 @@ def read_known(path: Path) -> list[Known]:
     """Rows of the list.
 
     Raises:
-        SystemExit: a row has an unknown reason.
+        SystemExit: a row is not as ``Known`` says.
     """
     with path.open(encoding="utf-8", newline="") as file:
         rows = [Known(**row) for row in csv.DictReader(file)]
-    wrong = [row for row in rows if row.reason not in REASONS]
-    if wrong:
-        raise SystemExit(f"{path}: the reason {wrong[0].reason!r} of {wrong[0].file} is none of {', '.join(REASONS)}")
+    for row in rows:
+        if row.reason not in REASONS:
+            raise SystemExit(f"{path}: the reason {row.reason!r} of {row.file} is none of {', '.join(REASONS)}")
+        if row.run not in ("yes", "no"):
+            raise SystemExit(f"{path}: {row.run!r} of {row.file} is neither yes nor no")
     return rows
 
 
@@ -83,13 +89,15 @@ def files_in(checkout: Path, wanted: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def run(checkout: Path, file: str, options: argparse.Namespace) -> list[Case]:
+def run(checkout: Path, file: str, options: argparse.Namespace, known: Sequence[Known]) -> list[Case]:
     """All cases of one file, as torch_npu's own runner starts it: in its folder `test`."""
+    without = [row.cases for row in known if row.run == "no" and row.file == file]
     simulated = [sys.executable, "-m", "npuport", "run", "--sim", "--devices", str(options.devices)]
     test = checkout / "test"
     with tempfile.TemporaryDirectory(prefix="npuport-tests-", ignore_cleanup_errors=True) as scratch:
         variables = {
             "OMP_NUM_THREADS": "1",
+            "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]),  # python, torchrun
             "PYTHONPATH": str(test),
             "TMPDIR": scratch,
             "DISABLED_TESTS_FILE": str(checkout / DISABLED),
@@ -97,7 +105,8 @@ def run(checkout: Path, file: str, options: argparse.Namespace) -> list[Case]:
         if file.startswith("test/distributed/"):
             variables |= _distributed(Path(scratch), options.devices)
         launcher = [*simulated, "--chip", options.chip, "--"]
-        return run_file(launcher, checkout, file, test, variables, options.seconds, options.k)
+        found = run_file(launcher, checkout, file, test, variables, options.seconds, options.k, without)
+    return found + ([] if options.k else [Case(file, name, "not run") for name in without])
 
 
 def _distributed(scratch: Path, devices: int) -> dict[str, str]:
@@ -110,7 +119,7 @@ def _distributed(scratch: Path, devices: int) -> dict[str, str]:
 
 def column_of(case: Case, known: Iterable[Known]) -> str:
     """Where a case is counted in the table."""
-    if case.outcome in FAILED:
+    if case.outcome in (*FAILED, "not run"):
         return reason_of(case, known) or "not listed"
     return "disabled" if case.outcome == "skip" and IS_DISABLED in case.text else case.outcome
 
@@ -180,7 +189,7 @@ def main() -> int:
     files = files_in(checkout, options.only)
     cases: list[Case] = []
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        for number, found in enumerate(pool.map(lambda file: run(checkout, file, options), files), 1):
+        for number, found in enumerate(pool.map(lambda file: run(checkout, file, options, known), files), 1):
             cases += found
             counts = Counter(case.outcome for case in found)
             summary = ", ".join(f"{count} {outcome}" for outcome, count in counts.items())

@@ -49,7 +49,7 @@ def check_current_device_decides_where_tensors_are_made() -> None:
 
 def check_tensors_of_two_devices_are_refused() -> None:
     checks.raises(RuntimeError, "same device", lambda: torch.ones(3, device=FIRST) + torch.ones(3, device=SECOND))
-    checks.raises(RuntimeError, "same device", lambda: torch.ones(3, device=FIRST) + torch.ones(3))
+    checks.raises(RuntimeError, "Expected NPU tensor, please", lambda: torch.ones(3, device=FIRST) + torch.ones(3))
     checks.raises(
         RuntimeError, "same device", lambda: torch.nn.functional.linear(torch.ones(3, device=FIRST), torch.ones(3, 3))
     )

@@ -33,8 +33,9 @@ class Aliases {
 
   // Where one operand stays on the host a real NPU refuses the call, and a CPU kernel would not notice.
   void check() const {
-    TORCH_CHECK(mixes_devices_ || npu_.empty() || host_.type() == kNpu, "Expected all tensors to be on the same device, but ",
-                op_.operator_name(), " got ", device_, " and ", host_);
+    TORCH_CHECK(mixes_devices_ || npu_.empty() || host_.type() == kNpu,  // torch_npu's own words, which its users search for
+                "Expected all tensors to be on the same device. Expected NPU tensor, please check whether the input tensor device is correct. (",
+                op_.operator_name(), " got ", device_, " and ", host_, ")");
   }
 
   c10::Device device() const { return device_; }
