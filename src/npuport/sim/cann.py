@@ -24,6 +24,7 @@ _LOOKED_UP = (
     "libhcomm.so",
     "libmsprofiler.so",
     "libmspti.so",
+    "libms_tools_ext.so",
     _OPERATORS,
 )  # opened by name while torch_npu runs
 

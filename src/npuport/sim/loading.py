@@ -9,6 +9,10 @@ import types
 from collections.abc import Sequence
 
 _FOLLOWED = "torch_npu"
+_REFUSED = {
+    "torch_npu.dynamo.torchair": "torchair needs CANN's graph engine, which the simulated NPU does not have.\n"
+    '  torch.compile(…, backend="aot_eager") captures graphs here too, and runs them operator by operator'
+}
 
 
 def follow_torch_npu() -> None:
@@ -21,6 +25,8 @@ class _Finder(importlib.abc.MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
+        if fullname in _REFUSED:
+            raise ImportError(_REFUSED[fullname], name=fullname)
         if fullname != _FOLLOWED:
             return None
         spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)
@@ -40,7 +46,7 @@ class _Loader(importlib.abc.Loader):
 
     def exec_module(self, module: types.ModuleType) -> None:
         self._inner.exec_module(module)
-        from npuport.sim import endings, formats, kernels, ops, rng
+        from npuport.sim import compiling, endings, formats, kernels, ops, rng
         from npuport.sim.recorder import process
 
         kernels.load_library()
@@ -48,6 +54,7 @@ class _Loader(importlib.abc.Loader):
         rng.install()
         formats.install()
         ops.install()
+        compiling.install()
         endings.install()
         process.install()
 

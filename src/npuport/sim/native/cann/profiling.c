@@ -33,6 +33,20 @@ void* aclprofCreateStepInfo(void) { return malloc(1); }
 void aclprofDestroyStepInfo(void* step) { free(step); }
 aclError aclprofGetStepTimestamp(void* step, int tag, void* stream) { return (void)step, (void)tag, (void)stream, ACL_SUCCESS; }
 
+/* Marks for tools (libms_tools_ext). No tool listens, so a range and a domain are none, as without a tool on a device. */
+void mstxMarkA(const char* message, void* stream) { (void)message, (void)stream; }
+uint64_t mstxRangeStartA(const char* message, void* stream) { return (void)message, (void)stream, 0; }
+void mstxRangeEnd(uint64_t range) { (void)range; }
+void* mstxDomainCreateA(const char* name) { return (void)name, NULL; }
+void mstxDomainDestroy(void* domain) { (void)domain; }
+void mstxDomainMarkA(void* domain, const char* message, void* stream) { (void)domain, (void)message, (void)stream; }
+uint64_t mstxDomainRangeStartA(void* domain, const char* message, void* stream) { return (void)domain, (void)message, (void)stream, 0; }
+void mstxDomainRangeEnd(void* domain, uint64_t range) { (void)domain, (void)range; }
+void* mstxMemHeapRegister(void* domain, const void* heap) { return (void)domain, (void)heap, NULL; }
+void mstxMemHeapUnregister(void* domain, void* heap) { (void)domain, (void)heap; }
+void mstxMemRegionsRegister(void* domain, const void* regions) { (void)domain, (void)regions; }
+void mstxMemRegionsUnregister(void* domain, const void* regions) { (void)domain, (void)regions; }
+
 aclError aclmdlInitDump(void) { return npuport_not_simulated("aclmdlInitDump (dumping on the device)"); }
 aclError aclmdlSetDump(const char* path) { return (void)path, npuport_not_simulated("aclmdlSetDump (dumping on the device)"); }
 aclError aclmdlFinalizeDump(void) { return ACL_SUCCESS; }
