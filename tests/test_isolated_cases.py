@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
 isolated_cases = pytest.importorskip("isolated_cases")
-run_torch_npu_tests = pytest.importorskip("run_torch_npu_tests")
+known_failures = pytest.importorskip("known_failures")
 
 TESTS = """
 import os, signal, time, unittest
@@ -73,7 +74,7 @@ def test_a_file_that_does_not_load(tmp_path: Path, text: str, outcome: str, says
 
 
 def test_the_list_of_known_failures() -> None:
-    Known, Case = run_torch_npu_tests.Known, isolated_cases.Case
+    Known, Case = known_failures.Known, isolated_cases.Case
     known = [
         Known("test/npu/test_graph_*.py", "*", "graph mode", ""),
         Known("test/nn/test_a.py", "TestA::test_[x]", "gap", ""),
@@ -86,14 +87,15 @@ def test_the_list_of_known_failures() -> None:
         Case("test/nn/test_a.py", "TestA::test_x", "fail"),
         Case("test/nn/test_a.py", "TestA::test_y", "skip", "this test is disabled now"),
     ]
-    columns = [run_torch_npu_tests.column_of(case, known) for case in cases]
+    columns = [known_failures.column_of(case, known) for case in cases]
     assert columns == ["graph mode", "pass", "not listed", "disabled"]
-    assert [row.cases for row, _ in run_torch_npu_tests.stale(cases, known)] == ["TestA::test_[x]", "TestA::test_gone"]
-    lines = run_torch_npu_tests.table(cases, known).splitlines()
+    assert [row.cases for row, _ in known_failures.stale(cases, known)] == ["TestA::test_[x]", "TestA::test_gone"]
+    lines = known_failures.table(cases, known, ["graph mode"]).splitlines()
     assert lines[1].split()[-1] == "%" and lines[1].split()[-2] == "50.0"  # test/nn
     assert lines[2].split()[-1] == "-"  # test/npu: nothing but graph mode
 
 
-def test_the_list_is_in_order() -> None:
-    rows = [(row.file, row.cases) for row in run_torch_npu_tests.read_known(run_torch_npu_tests.KNOWN)]
+@pytest.mark.parametrize("project", ["run_torch_npu_tests", "run_accelerate_tests"])
+def test_the_list_is_in_order(project: str) -> None:
+    rows = [(row.file, row.cases) for row in known_failures.read_known(importlib.import_module(project).PROJECT.known)]
     assert rows == sorted(set(rows))
