@@ -8,7 +8,8 @@ GIB = 1 << 30
 
 
 def place(line: int, source: str = "", library: str | None = None) -> dict[str, Any]:
-    return {"path": "train.py", "line": line, "function": "main", "library": library, "source": source}
+    where = {"path": "train.py", "line": line, "function": "main", "library": library, "source": source}
+    return {**where, "library_source": None}
 
 
 def event(line: int, count: int, per_step: float, **more: Any) -> dict[str, Any]:

@@ -56,10 +56,10 @@ def a_step(document: Document, events: Sequence[Mapping[str, Any]]) -> float | N
 
 
 def of_worst_line(events: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """The events of the line that has most of them, by step if there are any in a step."""
+    """The events of the line (the user's and the library's) that has most of them, by step if any is in a step."""
     lines: dict[str, list[Mapping[str, Any]]] = {}
     for one in events:
-        lines.setdefault(line_of(one["place"]), []).append(one)
+        lines.setdefault(line_with_source(one["place"]), []).append(one)
     return max(
         lines.values(),
         key=lambda group: (sum(one["per_step"] for one in group), sum(one["count"] for one in group)),

@@ -22,7 +22,8 @@ def record(**changes: Any) -> dict[str, Any]:
     base: dict[str, Any] = {
         "format": 1, "pid": 1, "rank": None, "argv": ["train.py"], "directory": "/work/run", "started": 100.0,
         "seconds": 2.0, "until": 102.0, "steps": 10,
-        "sites": [["/work/run/train.py", 3, "main", None], ["/elsewhere/model.py", 4, "forward", "lib/x.py:5"]],
+        "sites": [["/work/run/train.py", 3, "main", None, None],
+                  ["/elsewhere/model.py", 4, "forward", "lib/x.py:5", "call()"]],
         "operators": [], "events": [], "memory": [], "allocator": [], "ended": "exit", "error": None,
     }  # fmt: skip
     return base | changes
@@ -113,13 +114,20 @@ def test_ranks_become_one_report() -> None:
 
 def test_the_first_rank_to_fail_is_the_one_to_blame() -> None:
     error = {"type": "RuntimeError", "message": "HCCL", "site": None}
-    cause = {"type": "ValueError", "message": "bad", "site": ["/work/run/train.py", 9, "main", None]}
+    cause = {"type": "ValueError", "message": "bad", "site": ["/work/run/train.py", 9, "main", None, None]}
     document = built(record(rank=0, error=error, until=105.0), record(rank=1, error=cause, until=103.0))
     assert document["error"] == {
         "rank": 1,
         "type": "ValueError",
         "message": "bad",
-        "place": {"path": "train.py", "line": 9, "function": "main", "library": None, "source": ""},
+        "place": {
+            "path": "train.py",
+            "line": 9,
+            "function": "main",
+            "library": None,
+            "source": "",
+            "library_source": None,
+        },
     }
 
 

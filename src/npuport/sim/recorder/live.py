@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from npuport.sim.call_site import CallSite, call_site
+from npuport.sim.recorder import places
 from npuport.sim.recorder.references import reference_json
 
 FORMAT = 1
@@ -115,7 +116,7 @@ class Recorder:
                 "seconds": time.monotonic() - self._clock,
                 "until": time.time(),
                 "steps": self.step,
-                "sites": [[s.path, s.line, s.function, s.library] for s in self._sites],
+                "sites": [[s.path, s.line, s.function, s.library, places.library_source(s)] for s in self._sites],
                 "operators": native["operators"] + reference_json(self._references),
                 "events": [[*key, *values] for key, values in self._events.items()],
                 "memory": native["memory"],

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import linecache
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from npuport.sim.call_site import CallSite
 
 Place = dict[str, Any] | None
 _SOURCE_LENGTH = 160
@@ -25,25 +29,35 @@ class Places:
 
 
 def place(site: Sequence[Any], directory: str) -> dict[str, Any]:
-    """``site``: path, line, function, and the library's line it led to or None."""
-    path, line, function, library = site
+    """``site``: path, line, function, and the library's line it led to (or None) with the source of that."""
+    path, line, function, library, of_library = site
     return {
         "path": _relative(path, directory),
         "line": line,
         "function": function,
         "library": library,
-        "source": linecache.getline(str(Path(directory) / path), line).strip()[:_SOURCE_LENGTH],
+        "source": _source(str(Path(directory) / path), line),
+        "library_source": of_library,
     }
+
+
+def library_source(site: CallSite) -> str | None:
+    """The source of the library's line, read in the process that runs it, which knows where libraries lie."""
+    if site.library is None:
+        return None
+    path, _, line = site.library.rpartition(":")
+    files = (Path(folder) / path for folder in sys.path)
+    return next((_source(str(file), int(line)) for file in files if file.is_file()), "")
+
+
+@functools.cache
+def _source(path: str, line: int) -> str:
+    return linecache.getline(path, line).strip()[:_SOURCE_LENGTH]
 
 
 def key(where: Place) -> tuple[Any, ...]:
     """What tells places apart, and sorts them."""
     return ("", 0, "") if where is None else (where["path"], where["line"], where["library"] or "")
-
-
-def name(where: Mapping[str, Any] | None) -> str:
-    """``train.py:41``, or the library's line where that is what differs."""
-    return "" if where is None else f"{where['path']}:{where['line']}"
 
 
 def _relative(path: str, directory: str) -> str:

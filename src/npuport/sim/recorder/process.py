@@ -11,6 +11,7 @@ from typing import Any
 
 from npuport.sim.call_site import call_site
 from npuport.sim.recorder.live import Recorder, running, write
+from npuport.sim.recorder.places import library_source
 
 WANTED = "NPUPORT_SIM_RECORD"
 DIRECTORY = "NPUPORT_SIM_RUN"
@@ -48,5 +49,5 @@ def _uncaught() -> dict[str, Any] | None:
     while traceback is not None and traceback.tb_next is not None:
         traceback = traceback.tb_next
     site = call_site(traceback.tb_frame) if traceback is not None else None
-    place = None if site is None else [site.path, site.line, site.function, site.library]
+    place = None if site is None else [site.path, site.line, site.function, site.library, library_source(site)]
     return {"type": type(error).__name__, "message": str(error), "site": place}
