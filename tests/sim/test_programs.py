@@ -26,6 +26,7 @@ PROGRAMS = {
     "tools.py": (1, 1),
     "recorder.py": (1, 1),
     "hccl.py": (2, 1),
+    "sharing.py": (1, 1),
     "fused_collectives.py": (2, 2),
 }
 

@@ -7,7 +7,7 @@
 
 enum { ALIGNMENT = 512, HOST = -1 };
 typedef struct Block { char* start; size_t size; int device; struct Block* next; } Block;
-typedef struct { int file; size_t size; int device; } Physical;
+typedef struct { int file; size_t size; int device; bool imported; } Physical;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static Block* blocks; /* torch_npu's allocator takes segments of megabytes, so the list is short */
@@ -71,11 +71,33 @@ aclError aclrtMalloc(void** pointer, size_t size, int policy) {
     return ACL_SUCCESS;
 }
 
+/* A block is private until it is exported; then a file with the same bytes takes its place at the same address. */
+aclError npuport_share_memory(void* start, int* file) {
+    Block block;
+    if (!find(start, &block) || block.start != (char*)start || block.device == HOST)
+        return npuport_fail(ACL_ERROR_RT_PARAM_INVALID, "%p is not the start of device memory", start);
+    npuport_drain_device(block.device, -1); /* nothing may write to it meanwhile */
+    *file = memfd_create("npuport-shared", MFD_CLOEXEC);
+    void* copy = *file < 0 || ftruncate(*file, (off_t)block.size) ? MAP_FAILED : mmap(NULL, block.size, PROT_READ | PROT_WRITE, MAP_SHARED, *file, 0);
+    if (copy == MAP_FAILED) return npuport_fail(ACL_ERROR_RT_MEMORY_ALLOCATION, "cannot share %zu bytes", block.size);
+    memcpy(copy, start, block.size);
+    mremap(copy, block.size, block.size, MREMAP_MAYMOVE | MREMAP_FIXED, start);
+    return ACL_SUCCESS;
+}
+
+void npuport_know_memory(void* start, size_t size) { remember(start, size, npuport_current_device()); }
+
+void npuport_unknow_memory(void* start) {
+    Block block;
+    forget(start, &block);
+}
+
 aclError aclrtMallocAlign32(void** pointer, size_t size, int policy) { return aclrtMalloc(pointer, size, policy); }
 
 aclError aclrtFree(void* pointer) {
     Block block;
     if (!forget(pointer, &block)) return npuport_fail(ACL_ERROR_RT_MEMORY_FREE, "aclrtFree: %p is not device memory", pointer);
+    npuport_end_export(pointer);
     munmap(pointer, block.size);
     npuport_give_memory_back(block.device, block.size);
     return ACL_SUCCESS;
@@ -209,7 +231,7 @@ aclError aclrtMallocPhysical(void** handle, size_t size, const void* properties,
         return npuport_fail(ACL_ERROR_RT_MEMORY_ALLOCATION, "the host has no %zu bytes left for the simulated device %d", size, device);
     }
     Physical* physical = malloc(sizeof *physical);
-    *physical = (Physical){file, size, device};
+    *physical = (Physical){file, size, device, false};
     *handle = physical;
     return ACL_SUCCESS;
 }
@@ -217,9 +239,17 @@ aclError aclrtMallocPhysical(void** handle, size_t size, const void* properties,
 aclError aclrtFreePhysical(void* handle) {
     Physical* physical = handle;
     close(physical->file);
-    npuport_give_memory_back(physical->device, physical->size);
+    if (!physical->imported) npuport_give_memory_back(physical->device, physical->size);
     free(physical);
     return ACL_SUCCESS;
+}
+
+int npuport_physical_file(const void* handle) { return ((const Physical*)handle)->file; }
+
+void* npuport_imported_physical(int file, size_t size, int device) {
+    Physical* physical = malloc(sizeof *physical);
+    *physical = (Physical){file, size, device, true};
+    return physical;
 }
 
 aclError aclrtMapMem(void* address, size_t size, size_t offset, void* handle, uint64_t flags) {

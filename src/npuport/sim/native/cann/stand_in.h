@@ -51,6 +51,16 @@ aclError aclrtSetDevice(int32_t device);
 /* observer.c */
 void npuport_waits(const char* function); /* of the program, which waits for the device in it */
 
+/* memory.c */
+aclError npuport_share_memory(void* start, int* file); /* the file behind a block, which it gets at the first time */
+void npuport_know_memory(void* start, size_t size);    /* of another process; it counts there */
+void npuport_unknow_memory(void* start);
+int npuport_physical_file(const void* handle);
+void* npuport_imported_physical(int file, size_t size, int device);
+
+/* ipc.c */
+void npuport_end_export(void* start);
+
 /* ledger.c */
 bool npuport_take_memory(int device, size_t size); /* false where the device has not so much left */
 void npuport_give_memory_back(int device, size_t size);
