@@ -42,3 +42,35 @@ class SimOptions:
 
         known = chip(self.chip)
         return known.ai_cores if known else None
+
+    @property
+    def reductions(self) -> str:
+        """What HCCL reduces on the chip: for sum, prod, max and min a mask of HCCL's numbers of dtypes; "" unknown."""
+        from npuport.facts.chips import chip
+        from npuport.facts.reductions import reductions
+
+        known = chip(self.chip)
+        taken = reductions(known.family) if known else None
+        if taken is None:
+            return ""
+        return " ".join(
+            str(sum(1 << number for number, dtype in enumerate(_HCCL_DTYPES) if taken.takes(operation, dtype)))
+            for operation in ("sum", "prod", "max", "min")
+        )
+
+
+# torch_npu/include/third_party/hccl/inc/hccl/hccl_types.h, HcclDataType from 0
+_HCCL_DTYPES = (
+    "int8",
+    "int16",
+    "int32",
+    "float16",
+    "float32",
+    "int64",
+    "uint64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "float64",
+    "bfloat16",
+)

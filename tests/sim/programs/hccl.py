@@ -292,5 +292,19 @@ def check_bad_arguments_are_refused_at_the_call() -> None:
     assert HCCL.HcclCommDestroy(rank.comm) == 1 and "not known" in message()
 
 
+def check_what_the_chip_does_not_reduce() -> None:
+    ranks, half = ranks_of_this_process(), (ctypes.c_uint16 * 1)(0x4000)  # 2 in bfloat16
+    arguments = (half, half, ctypes.c_uint64(1), 11, 1)  # HCCL_DATA_TYPE_BFP16, HCCL_REDUCE_PROD
+    os.environ["NPUPORT_SIM_STRICT"] = "1"
+    assert HCCL.HcclAllReduce(*arguments, ranks[0].comm, ranks[0].stream) == 5  # HCCL_E_NOT_SUPPORT
+    assert "EI0003: HcclAllReduce on Ascend910B3 does not take bfloat16 with prod" in message()
+    os.environ["NPUPORT_SIM_STRICT"] = "0"
+    for rank in ranks:
+        succeed(HCCL.HcclAllReduce(*arguments, rank.comm, rank.stream))
+    for rank in ranks:
+        succeed(rank.synchronize())
+        rank.leave()
+
+
 if __name__ == "__main__":
     checks.run(globals())

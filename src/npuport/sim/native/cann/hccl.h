@@ -102,6 +102,7 @@ HcclResult npuport_receive(Comm* comm, void* data, size_t bytes, uint32_t from);
 
 /* hccl_reduce.c */
 size_t npuport_element_bytes(int type); /* 0: unknown */
+HcclResult npuport_check_chip(const char* name, int type, int operation);
 HcclResult npuport_combine(void* into, const void* from, size_t count, int type, int operation);
 
 typedef struct { int kind; void* data; uint64_t count; int type; uint32_t remote; } SendReceive; /* kind: 0 send, 1 receive */

@@ -37,8 +37,9 @@ static HcclResult check_terms(const Comm* comm, const Terms* terms) {
     if (!comm) return npuport_fail(HCCL_E_PTR, "%s: the communicator is null", name);
     if (terms->kind != BATCH_SEND_RECEIVE && !npuport_element_bytes(terms->type)) return npuport_fail(HCCL_E_NOT_SUPPORT, "EI0003: %s: data type %d is not known", name, terms->type);
     if (terms->root >= comm->ranks) return npuport_fail(HCCL_E_PARA, "EI0003: %s: rank %u of %u", name, terms->root, comm->ranks);
-    if (terms->kind <= REDUCE_SCATTER_V) return npuport_combine(NULL, NULL, 0, terms->type, terms->operation);
-    return HCCL_SUCCESS;
+    if (terms->kind > REDUCE_SCATTER_V) return HCCL_SUCCESS;
+    HcclResult error = npuport_combine(NULL, NULL, 0, terms->type, terms->operation);
+    return error ? error : npuport_check_chip(name, terms->type, terms->operation);
 }
 
 /* Calls of one communicator run in the order in which they were made, which is the same on all ranks. */

@@ -93,3 +93,19 @@ HcclResult npuport_combine(void* into, const void* from, size_t count, int type,
         default: return npuport_fail(HCCL_E_NOT_SUPPORT, "HCCL reduces no data type %d", type);
     }
 }
+
+/* What the chip reduces, as the launcher has it from CANN's documents: a mask of data types for each operation. */
+HcclResult npuport_check_chip(const char* name, int type, int operation) {
+    static const char* const types[] = {"int8", "int16", "int32", "float16", "float32", "int64", "uint64", "uint8", "uint16", "uint32", "float64", "bfloat16"};
+    static const char* const operations[] = {"sum", "prod", "max", "min"};
+    static _Atomic uint32_t told[4];
+    unsigned masks[4];
+    const char *known = getenv("NPUPORT_SIM_REDUCTIONS"), *strict = getenv("NPUPORT_SIM_STRICT");
+    if (!known || sscanf(known, "%u %u %u %u", &masks[0], &masks[1], &masks[2], &masks[3]) != 4) return HCCL_SUCCESS;
+    if (masks[operation] >> type & 1) return HCCL_SUCCESS;
+    if (strict && !strcmp(strict, "1"))
+        return npuport_fail(HCCL_E_NOT_SUPPORT, "EI0003: %s on %s does not take %s with %s", name, aclrtGetSocName(), types[type], operations[operation]);
+    if (!(atomic_fetch_or(&told[operation], 1u << type) >> type & 1))
+        fprintf(stderr, "npuport: %s on %s does not take %s with %s; here it is computed all the same\n", name, aclrtGetSocName(), types[type], operations[operation]);
+    return HCCL_SUCCESS;
+}

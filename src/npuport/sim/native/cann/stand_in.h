@@ -47,6 +47,7 @@ int npuport_physical_device(int device); /* the machine's number of a device tha
 size_t npuport_memory_total(void);
 double npuport_now_ms(void);
 aclError aclrtSetDevice(int32_t device);
+const char* aclrtGetSocName(void);
 
 /* observer.c */
 void npuport_waits(const char* function); /* of the program, which waits for the device in it */
