@@ -60,6 +60,22 @@ print("done")
     assert done.stdout == "done\n", done.stderr[-2000:]
 
 
+def test_a_library_in_front_of_cann(simulated: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path) -> None:
+    source, library = tmp_path / "hook.c", tmp_path / "hook.so"
+    source.write_text("""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdio.h>
+int aclrtMallocAlign32(void **pointer, size_t size, int policy) {
+    puts("hooked");
+    return ((int (*)(void **, size_t, int))dlsym(RTLD_NEXT, "aclrtMallocAlign32"))(pointer, size, policy);
+}
+""")
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True)
+    done = simulated(["-c", "import torch; print(torch.ones(2, device='npu').tolist())"], LD_PRELOAD=str(library))
+    assert sorted(done.stdout.split("\n")) == ["", "[1.0, 1.0]", "hooked"], done.stderr[-2000:]
+
+
 def test_memory_of_a_small_chip(simulated: Callable[..., subprocess.CompletedProcess[str]]) -> None:
     code = "import torch; torch.empty(3 << 30, dtype=torch.uint8, device='npu')"
     done = simulated(["-c", code], SimOptions(chip="Ascend910B4", memory_gib=2))

@@ -67,7 +67,17 @@ def _build(installation: Installation, target: Path) -> None:
     _lay_out_home(target)
     compiler, main = installation.c_compiler, target / _MAIN
     objects = [_compiled(compiler, source, target, "-O2") for source in sorted((build.NATIVE / "cann").glob("*.c"))]
-    link: list[str | Path] = [compiler, "-shared", f"-Wl,-soname,{_MAIN}", "-o", main, *objects, "-lrt", "-lpthread"]
+    link: list[str | Path] = [
+        compiler,
+        "-shared",
+        f"-Wl,-soname,{_MAIN}",
+        "-o",
+        main,
+        *objects,
+        "-lrt",
+        "-lpthread",
+        "-ldl",
+    ]
     build.compile_with(link)
     absent = imported_functions(installation.torch_npu_directory) - _defined(main)
     build.compile_with([*link, _generated(compiler, target, "absent", _failing_functions(absent))])

@@ -1,6 +1,7 @@
 /* Devices, contexts and what a program may ask about the chip. The launcher hands the chip over in environment variables. */
 #include "stand_in.h"
 
+#include <dlfcn.h>
 #include <stdatomic.h>
 #include <time.h>
 #include <unistd.h>
@@ -82,6 +83,12 @@ static int device_in(const char* path) {
     const char* key = strstr(text, "\"default_device\"");
     int device = -1;
     return key && sscanf(key, "\"default_device\" : \"%d\"", &device) == 1 && device < npuport_device_count() ? device : -1;
+}
+
+/* Libraries that put themselves in front of CANN's functions (LD_PRELOAD) look for ours among the global names. */
+__attribute__((constructor)) static void be_found(void) {
+    Dl_info own;
+    if (dladdr((void*)be_found, &own)) dlopen(own.dli_fname, RTLD_LAZY | RTLD_GLOBAL | RTLD_NOLOAD);
 }
 
 aclError aclInit(const char* configuration) {
