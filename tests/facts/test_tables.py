@@ -26,9 +26,14 @@ def test_every_row_is_whole_and_has_a_source(table: str) -> None:
         assert row["certainty"] != "measured" or row["version"], row
 
 
-@pytest.mark.parametrize("table", [table for table in TABLES if table not in {"versions", "messages"}])
+@pytest.mark.parametrize("table", [table for table in TABLES if table not in {"versions", "messages", "settings"}])
 def test_no_name_twice(table: str) -> None:
     names = [row["name"] for row in rows(table)]
+    assert len(names) == len(set(names))
+
+
+def test_no_setting_twice() -> None:
+    names = [(row["key"], row["value"]) for row in rows("settings")]
     assert len(names) == len(set(names))
 
 

@@ -12,6 +12,7 @@ from documents import Case, Document, read
 from npuport.conversion.rounds import convert_files
 from npuport.findings import Finding
 from npuport.rules.engine import all_rules, check_file
+from npuport.rules.files import FILE_RULES
 from npuport.rules.settings import Settings
 from npuport.source.files import FileKind, SourceFile
 from npuport.source.kinds import kind_by_name
@@ -28,7 +29,7 @@ OF_THE_ENGINE = {
     "NP903": "cuda-outside-python",
     "NP990": "unused-suppression",
 }
-NAMES = {rule.code: rule.name for rule in all_rules()} | OF_THE_ENGINE
+NAMES = {rule.code: rule.name for rule in all_rules()} | {rule.code: rule.name for rule in FILE_RULES} | OF_THE_ENGINE
 
 
 def _sources(files: dict[str, str]) -> list[SourceFile]:

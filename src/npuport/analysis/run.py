@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from npuport.errors import UserError
 from npuport.findings import Finding
 from npuport.rules.engine import all_rules, check_file
+from npuport.rules.files import FILE_RULES
 from npuport.rules.settings import Settings
 from npuport.source.files import FileKind, Skipped, SourceFile, Tree
 from npuport.source.parallel import Failure, Progress, map_files
@@ -62,7 +63,8 @@ def select(findings: Iterable[Finding], chosen: Sequence[str], ignored: Sequence
         UserError: for a word that no rule answers to.
     """
     findings = tuple(findings)
-    known = {(rule.code, rule.name) for rule in all_rules()} | {(finding.code, finding.name) for finding in findings}
+    known = {(rule.code, rule.name) for rule in all_rules()} | {(rule.code, rule.name) for rule in FILE_RULES}
+    known |= {(finding.code, finding.name) for finding in findings}
     for word in (*chosen, *ignored):
         if not any(_matches(code, name, word) for code, name in known) and not _ENGINE.fullmatch(word.upper()):
             raise UserError("no rule is called {word}. `npuport explain` lists them.", word=word)

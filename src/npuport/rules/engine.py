@@ -12,8 +12,8 @@ from npuport.findings import Finding, Location, Severity
 from npuport.rules import registry
 from npuport.rules.base import Context, Rule
 from npuport.rules.entry_points import entry_point_finding, may_be_script
+from npuport.rules.files import findings_in_other_file
 from npuport.rules.mentions import has_words, mentions_in_python
-from npuport.rules.other_files import findings_in_other_file
 from npuport.rules.settings import Settings
 from npuport.rules.suppressions import suppress
 from npuport.source.files import FileKind, SourceFile
@@ -29,7 +29,7 @@ all_rules = registry.all_rules
 def check_file(source: SourceFile, project: Project, settings: Settings) -> list[Finding]:
     """Every finding in one file of ``project``, in order of position; suppressed ones are left out. Pure."""
     if source.kind is not FileKind.PYTHON:
-        return sorted(findings_in_other_file(source), key=_order)
+        return sorted(findings_in_other_file(source, settings, project), key=_order)
     active = _active(settings)
     hits = active.hits(LineIndex(source.text))
     if not hits and not has_words(source.text) and not _is_bare_script(source, settings):
