@@ -5,7 +5,7 @@ from __future__ import annotations
 import checks
 import torch
 import torch.distributed as dist
-from group import DEVICE, RANK, WORLD, whole_program
+from group import DEVICE, RANK, WORLD
 
 
 def full(value: float, *shape: int) -> torch.Tensor:
@@ -198,8 +198,3 @@ def check_what_torch_npu_refuses() -> None:
     checks.raises(RuntimeError, "contiguous", lambda: dist.all_reduce(torch.ones(4, 4, device=DEVICE).t()[1:]))
     unsigned = torch.ones(2, dtype=torch.uint16).to(DEVICE)
     checks.raises(RuntimeError, "Unsupported data type", lambda: dist.all_reduce(unsigned))
-
-
-if __name__ == "__main__":
-    with whole_program():
-        checks.run(globals())

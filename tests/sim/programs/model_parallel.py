@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import tempfile
 
-import checks
 import torch
 import torch.distributed as dist
-from group import DEVICE, INPUTS, RANK, TARGETS, WORLD, Net, adam, train, values, whole_program
+from group import DEVICE, INPUTS, RANK, TARGETS, WORLD, Net, adam, train, values
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor
@@ -150,8 +149,3 @@ def check_checkpoint_of_a_sharded_model() -> None:
     step(first, optimizer)
     step(second, other)
     torch.testing.assert_close(values(second), values(first), rtol=0, atol=0)
-
-
-if __name__ == "__main__":
-    with whole_program():
-        checks.run(globals())

@@ -46,7 +46,7 @@ typedef enum {
 /* What every rank of a call must say alike. */
 typedef struct { uint32_t kind; int32_t type, operation; uint32_t root; uint64_t count; } Terms;
 
-typedef struct { _Atomic int32_t process; uint64_t started; } Member; /* process: 0 not yet there, -1 left */
+typedef struct { _Atomic int32_t process; uint64_t started; _Atomic bool left; } Member; /* process: 0 not yet there */
 typedef struct { _Atomic uint32_t sent; uint64_t first; } Channel;  /* messages so far, and where the first one is */
 typedef struct { uint64_t id, members; _Atomic uint32_t taken, ready; Place place; } Child; /* a communicator of some of the ranks */
 

@@ -10,8 +10,9 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A rank that is lost is reported a little later: its launcher should be able to say first why it ended, and ends the others itself. */
-enum { NOT_YET = 0, LEFT = -1, POLL_MS = 100, GRACE_MS = 5000 };
+/* A rank that is lost is reported a little later: its launcher should be able to say first why it ended, and ends the others itself. One
+ * that has left and still runs is about to end, as a rule. */
+enum { NOT_YET = 0, POLL_MS = 100, ENDED_GRACE_MS = 5000, LEFT_GRACE_MS = 20000 };
 
 double npuport_limit_ms(const char* variable, double seconds) {
     const char* text = getenv(variable);
@@ -38,15 +39,18 @@ static uint64_t start_of(int32_t process) {
 Process npuport_this_process(void) { return (Process){(int32_t)getpid(), start_of((int32_t)getpid())}; }
 bool npuport_is_running(const Process* process) { return start_of(process->process) == process->started; }
 
-static bool is_gone(const Member* member) {
+static bool has_ended(const Member* member) {
     int32_t process = atomic_load(&member->process);
-    return process == LEFT || (process != NOT_YET && !npuport_is_running(&(Process){process, member->started}));
+    return process != NOT_YET && !npuport_is_running(&(Process){process, member->started});
 }
 
 /* The first rank of those in question (-1: all) that will not answer any more, or -1. */
 static int lost_rank(const Comm* comm, int peer) {
     for (uint32_t rank = 0; rank < comm->ranks; rank++)
-        if ((peer < 0 || rank == (uint32_t)peer) && rank != comm->rank && is_gone(&comm->segment->members[rank])) return (int)rank;
+        if ((peer < 0 || rank == (uint32_t)peer) && rank != comm->rank) {
+            const Member* member = &comm->segment->members[rank];
+            if (atomic_load(&member->left) || has_ended(member)) return (int)rank;
+        }
     return -1;
 }
 
@@ -58,14 +62,15 @@ static void sleep_on(_Atomic uint32_t* word, uint32_t value) {
 void npuport_wake(_Atomic uint32_t* word) { syscall(SYS_futex, word, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0); }
 
 static HcclResult lost(const Comm* comm, int rank, const char* what) {
-    int32_t process = atomic_load(&comm->segment->members[rank].process);
-    if (process == LEFT) return npuport_fail(HCCL_E_REMOTE, "HCCL communicator %s, rank %u, %s: rank %d has left it", comm->name, comm->rank, what, rank);
-    return npuport_fail(HCCL_E_REMOTE, "HCCL communicator %s, rank %u, %s: rank %d (process %d) has ended", comm->name, comm->rank, what, rank, process);
+    const Member* member = &comm->segment->members[rank];
+    if (atomic_load(&member->left)) return npuport_fail(HCCL_E_REMOTE, "HCCL communicator %s, rank %u, %s: rank %d has left it", comm->name, comm->rank, what, rank);
+    return npuport_fail(HCCL_E_REMOTE, "HCCL communicator %s, rank %u, %s: rank %d (process %d) has ended", comm->name, comm->rank, what, rank, atomic_load(&member->process));
 }
 
 /* Wait until `word` has passed `old`; `peer` is the rank that must do it, -1 any. */
 HcclResult npuport_await(Comm* comm, _Atomic uint32_t* word, uint32_t old, int peer, double limit_ms, const char* what) {
     double end = npuport_now_ms() + limit_ms, lost_since = 0;
+    bool had_ended = false;
     while (atomic_load(word) == old) {
         sleep_on(word, old);
         if (atomic_load(word) != old) break;
@@ -73,8 +78,9 @@ HcclResult npuport_await(Comm* comm, _Atomic uint32_t* word, uint32_t old, int p
         if (atomic_load(&comm->segment->failed)) return npuport_fail(HCCL_E_REMOTE, "%s", comm->segment->failure);
         int rank = lost_rank(comm, peer);
         double now = npuport_now_ms();
-        if (rank >= 0 && !lost_since) lost_since = now;
-        if (rank >= 0 && now - lost_since > GRACE_MS && atomic_load(word) == old) return lost(comm, rank, what); /* it may have answered and left since */
+        bool ended = rank >= 0 && has_ended(&comm->segment->members[rank]);
+        if (rank >= 0 && (!lost_since || ended != had_ended)) lost_since = now, had_ended = ended;
+        if (rank >= 0 && now - lost_since > (ended ? ENDED_GRACE_MS : LEFT_GRACE_MS) && atomic_load(word) == old) return lost(comm, rank, what);
         if (now > end)
             return npuport_fail(HCCL_E_TIMEOUT, "HCCL communicator %s, rank %u, %s: no answer within %.0f s", comm->name, comm->rank, what, limit_ms / 1e3);
     }
@@ -149,7 +155,7 @@ HcclResult npuport_await_others(Comm* comm) {
 }
 
 void npuport_leave(Comm* comm) {
-    atomic_store(&comm->segment->members[comm->rank].process, LEFT);
+    atomic_store(&comm->segment->members[comm->rank].left, true);
     npuport_wake(&comm->segment->generation);
     npuport_wake(&comm->segment->attached);
 }
