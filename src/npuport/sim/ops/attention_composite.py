@@ -8,13 +8,14 @@ DropoutWithAddSoftmaxKernelNpu.cpp, CANN's masked_softmax_with_rel_pos_bias (hic
 
 from __future__ import annotations
 
+import warnings
+
 import torch
 from torch import Tensor
 
 from npuport.sim.ops.dropout import keep_mask, pack_bits, unpack_bits
 from npuport.sim.ops.precision import wide
 from npuport.sim.ops.registration import kernel, lent
-from npuport.sim.ops.unavailable import NoReferenceError
 
 _ALIGNED = 16
 
@@ -40,7 +41,11 @@ def npu_dropout_with_add_softmax(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """(mask with one byte per element, softmax(x1 + alpha·input), the same with dropout of probability `prob`)."""
     if lent(x1).requires_grad:
-        raise NoReferenceError("npu::npu_dropout_with_add_softmax", "a gradient for x1")
+        warnings.warn(
+            "npu_dropout_with_add_softmax: op-plugin returns the incoming gradient for x1, not its derivative. "
+            "Next step: write the addition, softmax and dropout with PyTorch's operators if x1 is trained.",
+            stacklevel=2,
+        )
     softmax = torch.softmax(wide(x1) + wide(input) * alpha, dim=dim)
     mask = keep_mask(wide(input), prob)
     stored = torch.zeros(-(-input.numel() // 128) * 128, dtype=torch.uint8)
@@ -51,10 +56,11 @@ def npu_dropout_with_add_softmax(
 @kernel("npu::npu_dropout_with_add_softmax_backward")
 def npu_dropout_with_add_softmax_backward(
     grad: Tensor, mask: Tensor, softmax_out: Tensor, alpha: float, prob: float, dim: int
-) -> tuple[Tensor, None]:
-    """The gradient of `input`; that of x1 has no reference."""
+) -> tuple[Tensor, Tensor]:
+    """(the gradient of `input`; the incoming gradient, which op-plugin gives to x1)."""
     kept = mask[: grad.numel()].view(grad.shape)
-    return (_softmax_gradient(wide(grad) * kept / (1 - prob), wide(softmax_out), dim) * alpha).to(grad.dtype), None
+    found = _softmax_gradient(wide(grad) * kept / (1 - prob), wide(softmax_out), dim) * alpha
+    return found.to(grad.dtype), grad.clone()
 
 
 def _softmax_gradient(grad: Tensor, softmax: Tensor, dim: int = -1) -> Tensor:
@@ -84,7 +90,8 @@ def npu_multi_head_attention(
     softmax_use_float: bool,
 ) -> tuple[Tensor, ...]:
     """(y, packed dropout mask, q·width^-½, k, v [B, N, S, width], softmax, softmax with dropout, context) for query
-    [B·tgt_len, N·width] and key, value [B·src_len, N·width]; attn_mask is added to the scores.
+    [B·tgt_len, N·width] and key, value [B·src_len, N·width]; attn_mask is added to the scores. Each step is rounded
+    to the dtype of the query, as in the unfused equivalent.
     """
     sizes = (tgt_len, src_len, attn_head_num, attn_dim_per_head)
     if any(size <= 0 or size % _ALIGNED for size in sizes):
@@ -92,17 +99,18 @@ def npu_multi_head_attention(
     dtype, batch, width = query.dtype, query.size(0) // tgt_len, attn_dim_per_head
 
     def heads(x: Tensor, weight: Tensor, bias: Tensor | None, length: int, scale: float = 1.0) -> Tensor:
-        projected = torch.nn.functional.linear(wide(x), wide(weight), None if bias is None else wide(bias)) * scale
-        return projected.to(dtype).view(batch, length, attn_head_num, width).transpose(1, 2).contiguous()
+        projected = torch.nn.functional.linear(wide(x), wide(weight), None if bias is None else wide(bias)).to(dtype)
+        return (projected * scale).view(batch, length, attn_head_num, width).transpose(1, 2).contiguous()
 
     q = heads(query, query_weight, query_bias, tgt_len, width**-0.5)
     k, v = (heads(x, w, b, src_len) for x, w, b in ((key, key_weight, key_bias), (value, value_weight, value_bias)))
-    softmax = torch.softmax(wide(q) @ wide(k).mT + wide(attn_mask), dim=-1)
-    kept, packed = torch.ones_like(softmax), torch.zeros(0, dtype=torch.uint8)
+    scores = (wide(q) @ wide(k).mT).to(dtype) + attn_mask
+    softmax = torch.softmax(wide(scores), dim=-1)
+    kept = torch.ones_like(softmax)
     if dropout_prob:
         kept = keep_mask(softmax, dropout_prob) if dropout_mask is None else unpack_bits(dropout_mask, softmax)
     packed = pack_bits(kept)
-    dropped = (softmax * kept / (1 - dropout_prob)).to(dtype)
+    dropped = (wide(softmax.to(dtype)) * kept / (1 - dropout_prob)).to(dtype)
     context = (wide(dropped) @ wide(v)).transpose(1, 2).reshape(batch * tgt_len, -1).to(dtype)
     bias = None if out_proj_bias is None else wide(out_proj_bias)
     y = torch.nn.functional.linear(wide(context), wide(out_proj_weight), bias).to(dtype)
@@ -138,19 +146,24 @@ def npu_multi_head_attention_backward(
     dropout_prob: float,
     softmax_use_float: bool,
 ) -> tuple[Tensor | None, ...]:
-    """(weight gradients of q, k, v, out; gradients of query, key, value; bias gradients [1, N·width])."""
-    grad, softmax = wide(y_grad), wide(attn_scores)
+    """(weight gradients of q, k, v, out; gradients of query, key, value; bias gradients [1, N·width]); each step is
+    rounded as in the forward.
+    """
+    dtype, grad, softmax = query.dtype, wide(y_grad), wide(attn_scores)
     batch = query.size(0) // tgt_len
-    of_context = (grad @ wide(out_proj_weight)).view(batch, tgt_len, attn_head_num, -1).transpose(1, 2)
-    of_value = wide(attn_res).mT @ of_context
-    of_softmax = of_context @ wide(value_res).mT
+
+    def product(left: Tensor, right: Tensor) -> Tensor:
+        return wide((wide(left) @ wide(right)).to(dtype))
+
+    of_context = product(grad, out_proj_weight).view(batch, tgt_len, attn_head_num, -1).transpose(1, 2)
+    of_softmax = product(of_context, value_res.mT)
     if dropout_prob:
         of_softmax = of_softmax * unpack_bits(dropout_mask, softmax) / (1 - dropout_prob)
-    of_scores = _softmax_gradient(of_softmax, softmax)
+    of_scores = wide(_softmax_gradient(of_softmax, softmax).to(dtype))
     projected = (
-        (of_scores @ wide(key_res) * attn_dim_per_head**-0.5, query, query_weight, query_bias),
-        (of_scores.mT @ wide(query_res), key, key_weight, key_bias),
-        (of_value, value, value_weight, value_bias),
+        (product(of_scores, key_res) * attn_dim_per_head**-0.5, query, query_weight, query_bias),
+        (product(of_scores.mT, query_res), key, key_weight, key_bias),
+        (product(attn_res.mT, of_context), value, value_weight, value_bias),
     )
     weights, inputs, biases = [], [], []
     for upper, x, weight, bias in projected:

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from npuport.sim.ops.gradients import vector_jacobian
+from npuport.sim.ops.precision import for_product
 from npuport.sim.ops.registration import kernel
 
 
@@ -23,13 +24,13 @@ def matmul_backward(
     grad: Tensor, self: Tensor, other: Tensor, mask: Sequence[bool]
 ) -> tuple[Tensor | None, Tensor | None]:
     """Gradients of `matmul(self, other)`; `mask` says which of the two are wanted."""
-    left, right = self, other
+    left, right, grad = for_product(self), for_product(other), for_product(grad)
     if self.dim() == 1:
-        left, grad = self[None, :], grad.unsqueeze(-1 if other.dim() == 1 else -2)
+        left, grad = left[None, :], grad.unsqueeze(-1 if other.dim() == 1 else -2)
     if other.dim() == 1:
-        right, grad = other[:, None], grad.unsqueeze(-1)
-    left_grad = _left_gradient(grad, left, right).reshape(self.shape) if mask[0] else None
-    right_grad = _right_gradient(grad, left, right).reshape(other.shape) if mask[1] else None
+        right, grad = right[:, None], grad.unsqueeze(-1)
+    left_grad = _left_gradient(grad, left, right).reshape(self.shape).to(self.dtype) if mask[0] else None
+    right_grad = _right_gradient(grad, left, right).reshape(other.shape).to(other.dtype) if mask[1] else None
     return left_grad, right_grad
 
 
@@ -132,18 +133,21 @@ def baddbmm_dtype_out(
 @kernel("npu::npu_linear")
 def npu_linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """input·weightᵀ + bias (torch_npu-npu_linear.md)."""
-    return torch.nn.functional.linear(input, weight, bias)
+    product = torch.nn.functional.linear(*(None if t is None else for_product(t) for t in (input, weight, bias)))
+    return product.to(input.dtype)
 
 
 @kernel("npu::npu_linear_backward")
 def npu_linear_backward(grad: Tensor, input: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
-    return grad @ weight, _rows(grad).t() @ _rows(input)
+    upper = for_product(grad)
+    dweight = _rows(upper).t() @ _rows(for_product(input))
+    return (upper @ for_product(weight)).to(input.dtype), dweight.to(weight.dtype)
 
 
 @kernel("npu::npu_bmmV2")
 def npu_bmm_v2(input: Tensor, mat2: Tensor, output_sizes: Sequence[int]) -> Tensor:
     """matmul, then a view as `output_sizes` unless that is empty (torch_npu-npu_bmmV2.md)."""
-    product = torch.matmul(input, mat2)
+    product = torch.matmul(for_product(input), for_product(mat2)).to(input.dtype)
     return product.reshape(list(output_sizes)) if output_sizes else product
 
 

@@ -7,6 +7,8 @@
 #include <ATen/ops/_to_copy.h>
 
 #include <atomic>
+#include <set>
+#include <string>
 
 namespace npuport {
 
@@ -19,8 +21,8 @@ inline std::optional<at::ScalarType> wider(at::ScalarType type) {
   }
 }
 
-// Which of the narrow types an operator is not computed in: it has proved to have no CPU kernel for them, or PyTorch composes it from
-// several kernels and each rounds, where the device has one.
+// Which of the narrow types an operator is not computed in: it has proved to have no CPU kernel for them, or one that is not fit for
+// use, or PyTorch composes it from several kernels and each rounds, where the device has one.
 class LackingTypes {
  public:
   void add_all() {
@@ -33,6 +35,15 @@ class LackingTypes {
   static uint64_t bit(at::ScalarType type) { return uint64_t{1} << static_cast<int>(type); }
   std::atomic<uint64_t> bits_{0};
 };
+
+// Matrix products and convolutions of float16: PyTorch's CPU kernels are up to a hundred times slower than those of float32 where the processor has no
+// arithmetic for it, and the device's cube unit accumulates in float32.
+inline bool multiplies_matrices(const std::string& operator_name) {
+  static const std::set<std::string> names{"aten::mm",  "aten::addmm", "aten::bmm",         "aten::baddbmm",
+                                           "aten::mv",  "aten::addmv", "aten::addbmm",      "aten::dot",
+                                           "aten::convolution",        "aten::convolution_backward"};
+  return names.count(operator_name) != 0;
+}
 
 // The narrow type of a call: that of its first tensor that has one, or of its dtype argument.
 inline std::optional<at::ScalarType> narrow_type(const c10::IValue& value, const c10::Argument& argument) {
