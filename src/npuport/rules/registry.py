@@ -15,6 +15,7 @@ from npuport.rules import (
     libraries,
     messages,
     numerics,
+    operators,
     profiler,
 )
 from npuport.rules.base import Rule
@@ -30,6 +31,7 @@ _FAMILIES = (
     libraries,
     messages,
     numerics,
+    operators,
     profiler,
 )
 
