@@ -34,6 +34,12 @@ _KEPT = frozenset(
         "flatten_dense_tensors",
         "_to_copy",
         "contiguous",
+        # Memory formats: torch_npu keeps them, and the stand-in's TransData leaves the elements in order.
+        "npu::_npu_format_cast",
+        "npu::npu_format_cast",
+        "npu::npu_format_cast.Tensor",
+        "npu::npu_format_cast_",
+        "npu::npu_format_cast_.acl_format",
     ]
 )
 

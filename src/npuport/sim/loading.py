@@ -46,13 +46,12 @@ class _Loader(importlib.abc.Loader):
 
     def exec_module(self, module: types.ModuleType) -> None:
         self._inner.exec_module(module)
-        from npuport.sim import compiling, endings, formats, kernels, ops, rng
+        from npuport.sim import compiling, endings, kernels, ops, rng
         from npuport.sim.recorder import process
 
         kernels.load_library()
         kernels.install()
         rng.install()
-        formats.install()
         ops.install()
         compiling.install()
         endings.install()

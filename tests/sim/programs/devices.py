@@ -101,12 +101,30 @@ def check_streams_and_events() -> None:
     assert product[0, 0].item() == 50
 
 
-def check_format_casts_change_nothing() -> None:
-    x = torch.randn(16, 16, device=FIRST, requires_grad=True)
-    cast = torch_npu.npu_format_cast(x, 29)  # ACL_FORMAT_FRACTAL_NZ
+def check_memory_formats_are_kept_and_change_no_value() -> None:
+    torch_npu.npu.config.allow_internal_format = True
+    fractal = torch_npu.Format.FRACTAL_NZ
+    x = torch.randn(17, 33, device=FIRST, requires_grad=True)
+    cast = torch_npu.npu_format_cast(x, fractal)
+    assert torch_npu.get_npu_format(cast) == fractal and torch_npu.get_npu_format(x) == torch_npu.Format.ND
+    assert cast.untyped_storage().nbytes() == 4 * 32 * 48  # blocks of 16 by 16
     (cast * 2).sum().backward()
-    assert torch.equal(cast.detach().cpu(), x.detach().cpu())
     assert x.grad.unique().tolist() == [2]
+    expected = x.detach().cpu()
+    assert torch.equal(cast.detach().cpu(), expected) and torch.equal(cast.detach()[3:5].cpu(), expected[3:5])
+    assert torch.equal(cast.detach().t().contiguous().cpu(), expected.t())
+    assert torch.equal(torch_npu.npu_format_cast(cast, torch_npu.Format.ND).detach().cpu(), expected)
+    image = torch.randn(2, 3, 4, 5, device=FIRST).half()
+    for kept in (torch_npu.Format.NC1HWC0, torch_npu.Format.FRACTAL_Z, torch_npu.Format.NHWC):
+        changed = torch_npu.npu_format_cast(image, kept)
+        assert torch_npu.get_npu_format(changed) == kept and torch.equal(changed, image)
+    layer = torch.nn.Linear(20, 20).npu()
+    layer.weight.data = torch_npu.npu_format_cast(layer.weight.data, fractal)
+    before = layer.weight.detach().cpu()
+    layer(torch.ones(2, 20, device=FIRST)).sum().backward()
+    torch.optim.SGD(layer.parameters(), lr=1.0).step()
+    assert torch_npu.get_npu_format(layer.weight) == fractal
+    torch.testing.assert_close(layer.weight.detach().cpu(), before - 2)
 
 
 def check_counts_name_what_ran() -> None:

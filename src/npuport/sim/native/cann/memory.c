@@ -124,8 +124,13 @@ aclError aclrtFreeHost(void* pointer) {
 }
 
 /* Registered host memory stays where it is: the device sees the same address. */
+static aclError check_host(const void* pointer, uint64_t size) {
+    return pointer && size ? ACL_SUCCESS : npuport_fail(ACL_ERROR_RT_PARAM_INVALID, "%p with %llu bytes is no memory to register", pointer, (unsigned long long)size);
+}
+
 aclError aclrtHostRegister(void* pointer, uint64_t size, int kind, void** device_pointer) {
     (void)kind;
+    if (check_host(pointer, size)) return ACL_ERROR_RT_PARAM_INVALID;
     remember(pointer, size, HOST);
     *device_pointer = pointer;
     return ACL_SUCCESS;
@@ -133,6 +138,7 @@ aclError aclrtHostRegister(void* pointer, uint64_t size, int kind, void** device
 
 aclError aclrtHostRegisterV2(void* pointer, uint64_t size, uint32_t flags) {
     (void)flags;
+    if (check_host(pointer, size)) return ACL_ERROR_RT_PARAM_INVALID;
     remember(pointer, size, HOST);
     return ACL_SUCCESS;
 }
