@@ -35,6 +35,7 @@ from npuport.sim.ops import (  # imported for the kernels they offer
     fused_collectives,  # noqa: F401
     fused_products,  # noqa: F401
     grouped_matmul,  # noqa: F401
+    hyper_connections,  # noqa: F401
     indexing,  # noqa: F401
     layout,  # noqa: F401
     losses,  # noqa: F401
@@ -50,6 +51,7 @@ from npuport.sim.ops import (  # imported for the kernels they offer
     rotary_cache,  # noqa: F401
     rotated_boxes,  # noqa: F401
     scattering,  # noqa: F401
+    sequence_windows,  # noqa: F401
     spectral,  # noqa: F401
     suppression,  # noqa: F401
     vocabulary_loss,  # noqa: F401
