@@ -19,8 +19,15 @@ def case_streams_after_a_layer():
                     for j in range(4)]  # fmt: skip
             return torch.stack(rows, -2)
 
-        agree(npu.npu_mhc_post, expected, x, mix, out, spread)
+        close(npu.npu_mhc_post(*(t.npu() for t in (x, mix, out, spread))), expected(x, mix, out, spread))
         gradients_check(npu.npu_mhc_post, x, mix, out, spread)
+        halves = x.half(), mix, out.half(), spread
+        leaves = [t.double().requires_grad_() for t in halves]
+        grad = torch.randn(x.shape).half()
+        expected(*leaves).backward(grad.double())
+        found = npu.npu_mhc_post_backward(grad.npu(), *(t.npu() for t in halves))
+        for ours, theirs in zip(found, leaves, strict=True):
+            close(ours, theirs.grad, 5e-3)
         close(npu.npu_mhc_post(x.npu(), None, out.npu(), spread.npu()), x + spread[..., None] * out[..., None, :])
     assert torch_npu.npu_mhc_post(x.half().npu(), mix.npu(), out.half().npu(), spread.npu()).dtype == torch.float16
 
@@ -56,8 +63,20 @@ def case_streams_before_a_layer():
     )  # fmt: skip
     on_npu = [t.npu().requires_grad_() for t in leaves[:4]]
     found = npu.npu_mhc_pre(*on_npu)
-    assert [t.numel() for t in found[3:]] == [0, 0, 0]
+    assert found[3:] == (None, None, None)
+    short = phi[:8].npu(), alpha[:2].npu(), bias[:8].npu()
+    whole = npu.npu_mhc_pre(*on_npu)
+    for ours, theirs in zip(npu.npu_mhc_pre(x.npu(), *short)[:2], whole[:2], strict=True):
+        close(ours, theirs)
+    rough = npu.npu_mhc_pre(*on_npu, inner_precise=1)[2] - whole[2]
+    assert 0 < rough.abs().max() < 0.02
     raises(RuntimeError, "inv_rms is empty", found[0].sum().backward)
+    grads = torch.randn(3, 16).npu(), torch.randn(3, 4).npu(), torch.randn(3, 4, 4).npu()
+    saved = npu.npu_mhc_pre(*on_npu, out_flag=1)
+    plain = npu.npu_mhc_pre_backward(*on_npu[:3], *grads, *saved[3:], saved[1])
+    more = npu.npu_mhc_pre_backward(*on_npu[:3], *grads, *saved[3:], saved[1], grad_x_post=x.npu())
+    close(more[0] - plain[0], x)
+    assert plain[4].shape == (4, 16) and not plain[4].any()
 
 
 def case_sinkhorn():

@@ -6,15 +6,12 @@ indices. Shapes: x is [..., n, D] with one or two leading dimensions. All is com
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import torch
 from torch import Tensor
 
 from npuport.sim.ops.gradients import vector_jacobian
 from npuport.sim.ops.precision import wide
 from npuport.sim.ops.registration import kernel
-from npuport.sim.ops.unavailable import NoReferenceError
 
 _PADDED_COLUMNS = 8
 
@@ -35,37 +32,35 @@ def npu_mhc_post(x: Tensor, h_res: Tensor | None, h_out: Tensor, h_post: Tensor)
 def npu_mhc_post_backward(
     grad_y: Tensor, x: Tensor, h_res: Tensor | None, h_out: Tensor, h_post: Tensor
 ) -> tuple[Tensor | None, ...]:
-    """(dx, dh_res, dh_out, dh_post)."""
+    """(dx, dh_res, dh_out, dh_post); dh_res is 0 without h_res."""
+    _check_post(grad_y, x, h_res, h_post)
     leaves = x, h_res, h_out, h_post
     found = vector_jacobian(_post, [None if t is None else wide(t) for t in leaves], (wide(grad_y),))
-    return tuple(None if f is None or t is None else f.to(t.dtype) for f, t in zip(found, leaves, strict=True))
+    dx, dres, dout, dpost = (
+        None if f is None or t is None else f.to(t.dtype) for f, t in zip(found, leaves, strict=True)
+    )
+    return dx, h_post.new_zeros(*h_post.shape, x.size(-2)) if dres is None else dres, dout, dpost
 
 
-class _Mapped(NamedTuple):
-    """What npu_mhc_pre returns, in its order."""
+def _check_post(grad_y: Tensor, x: Tensor, h_res: Tensor | None, h_post: Tensor) -> None:
+    """The checks of MhcPostBackwardNpuOpApi.cpp, but for float64, in which gradients are checked."""
+    if x.dtype == torch.float32:
+        raise RuntimeError("x dtype must be FLOAT16 or BFLOAT16, but got Float")
+    if h_post.dtype not in (torch.float32, torch.float64):
+        raise RuntimeError(f"h_post dtype must be FLOAT32, but got {h_post.dtype}")
+    if x.dim() not in (3, 4):
+        raise RuntimeError(f"x dim must be 3 or 4, but got {x.dim()}")
+    if grad_y.shape != x.shape:
+        raise RuntimeError("grad_y shape must be the same as x shape.")
+    square = [*x.shape[:-1], x.size(-2)]
+    if h_res is not None and list(h_res.shape) != square:
+        raise RuntimeError(f"h_res shape must be {square}, but got {list(h_res.shape)}")
 
-    h_in: Tensor
-    h_post: Tensor
-    h_res: Tensor
-    inv_rms: Tensor
-    h_mix: Tensor
-    h_pre: Tensor
 
-
-def _pre(
-    x: Tensor, phi: Tensor, alpha: Tensor, bias: Tensor, gamma: Tensor | None, norm_eps: float, hc_eps: float
-) -> _Mapped:
-    streams, flat = x.size(-2), x.flatten(-2)
-    inv_rms = torch.rsqrt(flat.square().mean(dim=-1) + norm_eps)
-    h_mix = (flat if gamma is None else flat * gamma.flatten()) @ phi.t()
-    sizes = [streams, streams, streams * streams]
-    pre, post, res = (h_mix * inv_rms.unsqueeze(-1)).split(sizes, dim=-1)
-    of_pre, of_post, of_res = bias.split(sizes)
-    h_pre = torch.sigmoid(alpha[0] * pre + of_pre) + hc_eps
-    h_post = 2 * torch.sigmoid(alpha[1] * post + of_post)
-    h_res = (alpha[2] * res + of_res).unflatten(-1, (streams, streams))
-    h_in = (h_pre.unsqueeze(-1) * x).sum(dim=-2)
-    return _Mapped(h_in, h_post, h_res, inv_rms, h_mix, h_pre)
+def _hf32(tensor: Tensor) -> Tensor:
+    """float32 rounded to HF32, which has 10 bits of mantissa (golden function of op-plugin's test_npu_mhc_pre.py)."""
+    bits = tensor.contiguous().view(torch.int32)
+    return ((((bits >> 12) + 1) >> 1) << 13).view(torch.float32)
 
 
 @kernel("npu::npu_mhc_pre")
@@ -80,20 +75,29 @@ def npu_mhc_pre(
     hc_eps: float = 1e-6,
     out_flag: int = 0,
     inner_precise: int = 0,
-) -> tuple[Tensor, ...]:
+) -> tuple[Tensor | None, ...]:
     """(h_in [..., D] in the dtype of x, h_post [..., n], h_res [..., n, n], then with `out_flag` inv_rms [...], h_mix
-    [..., n² + 2n] and h_pre [..., n], otherwise empty tensors) for phi [n² + 2n, n·D] and alpha [3].
+    [..., n² + 2n] and h_pre [..., n], otherwise None) for phi [n² + 2n, n·D] and alpha [3].
 
-    HF32 (inner_precise 1) is computed in float32.
+    With alpha [2] and phi [2n, n·D] h_res is a single 0. `inner_precise` 1 multiplies in HF32.
     """
-    if alpha.numel() != 3:
-        raise NoReferenceError("npu::npu_mhc_pre", "alpha of two elements")
+    if alpha.numel() not in (2, 3):
+        raise RuntimeError(f"npu_mhc_pre: alpha must have 2 or 3 elements, but got {alpha.numel()}")
     if out_flag not in (0, 1) or inner_precise not in (0, 1):
         raise RuntimeError(f"Input out_flag and inner_precise must be 0 or 1, but got {out_flag} and {inner_precise}.")
-    scale = None if gamma is None else wide(gamma)
-    found = _pre(wide(x), wide(phi), wide(alpha), wide(bias), scale, norm_eps, hc_eps)
-    saved = found[3:] if out_flag else tuple(found.h_in.new_empty(0) for _ in range(3))
-    return found.h_in.to(x.dtype), found.h_post, found.h_res, *saved
+    streams, count = wide(x), x.size(-2)
+    flat = streams.flatten(-2)
+    inv_rms = torch.rsqrt(flat.square().mean(dim=-1) + norm_eps)
+    factors = flat if gamma is None else flat * wide(gamma).flatten(), wide(phi)
+    left, right = (_hf32(factor) for factor in factors) if inner_precise else factors
+    h_mix = left @ right.t()
+    sizes = [count, count, count * count][: alpha.numel()]
+    mapped = (h_mix * inv_rms.unsqueeze(-1)).split(sizes, dim=-1)
+    logits = [a * part + b for a, part, b in zip(wide(alpha), mapped, wide(bias).split(sizes), strict=True)]
+    h_pre, h_post = torch.sigmoid(logits[0]) + hc_eps, 2 * torch.sigmoid(logits[1])
+    h_res = logits[2].unflatten(-1, (count, count)) if len(logits) > 2 else h_post.new_zeros(1)
+    h_in = (h_pre.unsqueeze(-1) * streams).sum(dim=-2).to(x.dtype)
+    return h_in, h_post, h_res, *((inv_rms, h_mix, h_pre) if out_flag else (None, None, None))
 
 
 @kernel("npu::npu_mhc_pre_backward")
@@ -104,7 +108,7 @@ def npu_mhc_pre_backward(
     grad_h_in: Tensor | None,
     grad_h_post: Tensor | None,
     grad_h_res: Tensor | None,
-    inv_rms: Tensor,
+    inv_rms: Tensor | None,
     h_mix: Tensor,
     h_pre: Tensor,
     h_post: Tensor,
@@ -115,7 +119,7 @@ def npu_mhc_pre_backward(
     """(dx, dphi, dalpha, dbias, dgamma); `grad_x_post` is added to dx. As in torch_npu, a forward pass without
     `out_flag` leaves nothing to go back from.
     """
-    if not inv_rms.numel():
+    if inv_rms is None or not inv_rms.numel():
         raise RuntimeError("Tensor inv_rms is empty.")
     streams, inputs = wide(x), wide(x).flatten(-2)
     count, inverse = x.size(-2), wide(inv_rms).unsqueeze(-1)
@@ -136,8 +140,14 @@ def npu_mhc_pre_backward(
         of_mix.flatten(0, -2).t() @ (inputs * scale).flatten(0, -2),
         dalpha,
         of_logits.flatten(0, -2).sum(dim=0),
-        None if gamma is None else (of_scaled * inputs).flatten(0, -2).sum(dim=0).view_as(gamma),
+        _of_gamma(of_scaled * inputs, gamma, x),
     )
+
+
+def _of_gamma(products: Tensor, gamma: Tensor | None, x: Tensor) -> Tensor:
+    """[n, D], 0 without a gamma."""
+    total = products.flatten(0, -2).sum(dim=0)
+    return (torch.zeros_like(total) if gamma is None else total).view(x.shape[-2:])
 
 
 def _grad_of_logits(
