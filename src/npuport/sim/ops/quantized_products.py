@@ -72,8 +72,8 @@ def npu_quant_matmul(
 def _per_element(factors: Tensor, weight: Tensor, group_size: int) -> Tensor:
     """Factors per tensor, per column or per group of rows, for a weight [K, N]."""
     if group_size and factors.dim() == 2 and factors.size(0) > 1:
-        return factors.float().repeat_interleave(group_size, dim=0)[: weight.size(-2)]
-    return factors.float()
+        return factors.repeat_interleave(group_size, dim=0)[: weight.size(-2)]
+    return factors
 
 
 @kernel("npu::npu_weight_quant_batchmatmul")
@@ -90,17 +90,19 @@ def npu_weight_quant_batchmatmul(
     weight_dtype: int | None = None,
 ) -> Tensor:
     """x @ ((weight + offset) · scale) + bias, in the dtype of x, or times `quant_scale` plus `quant_offset` in int8
-    (torch_npu-npu_weight_quant_batchmatmul.md).
+    (torch_npu-npu_weight_quant_batchmatmul.md). The weight is brought into the dtype of x, in which the cube unit
+    multiplies.
     """
     operator = "npu::npu_weight_quant_batchmatmul"
     if weight_dtype is not None or weight.dtype not in (torch.int8, torch.int32):
         raise NoReferenceError(operator, f"a weight of {weight.dtype}")
     if antiquant_scale.dtype == torch.int64:
         raise NoReferenceError(operator, "an int64 antiquant_scale")
-    values = _integers(weight).float()
+    values = _integers(weight).to(x.dtype)
     if antiquant_offset is not None:
         values = values + _per_element(antiquant_offset, values, antiquant_group_size)
-    product = x.float() @ (values * _per_element(antiquant_scale, values, antiquant_group_size))
+    values = values * _per_element(antiquant_scale, values, antiquant_group_size)
+    product = x.float() @ values.float()
     if bias is not None:
         product = product + bias.float()
     if quant_scale is None:
