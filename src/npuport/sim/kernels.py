@@ -77,6 +77,17 @@ _INT32_INDICES = (
 # PyTorch's compositions for packed sequences: torch_npu's keep the padding in the data, and lengths stay on the host.
 _PACKING = {"_pack_padded_sequence": "CompositeExplicitAutograd", "_pad_packed_sequence": "CompositeImplicitAutograd"}
 
+# What torch_npu composes for its autograd key out of calls to CANN, past the dispatcher: PyTorch's compositions serve.
+_PAST_THE_DISPATCHER = (
+    "affine_grid_generator_backward",
+    "conv_tbc_backward",
+    "fill_diagonal_",
+    "max.out",
+    "min.out",
+    "nanmean.out",
+    "slogdet",
+)
+
 _LIBRARY = "libnpuport_sim.so"
 _LIBRARY_VARIABLE = "NPUPORT_SIM_KERNELS"
 
@@ -179,7 +190,8 @@ def install() -> None:
         [n for n in names if _has_cpu_kernel(n)],
         *([f"aten::{name}" for name in listed] for listed in (_MIXING, _FUSED, _INT32_INDICES)),
     )
-    for name, key in _PACKING.items():
+    own = {**_PACKING, **dict.fromkeys(_PAST_THE_DISPATCHER, "CompositeImplicitAutograd")}
+    for name, key in own.items():
         at = ["PrivateUse1"] if key == "CompositeExplicitAutograd" else ["PrivateUse1", "AutogradPrivateUse1"]
         kernels.install_own_kernels([f"aten::{name}"], key, at)
 

@@ -290,6 +290,18 @@ def case_float_status_reports_no_overflow():
     assert not torch_npu.npu_clear_float_status(status).any()
 
 
+def case_compositions_that_torch_npu_makes_past_the_dispatcher_equal_the_cpu():
+    a, b = torch.randn(4, 4), torch.randn(4, 4)
+    same_on_both(lambda x: torch.slogdet(x)[1], a)
+    same_on_both(lambda x: (x * 1).fill_diagonal_(2.0), a)
+    close(torch.max(a.npu(), b.npu(), out=torch.empty(4, 4).npu()), torch.maximum(a, b))
+    close(torch.min(a.npu(), b.npu(), out=torch.empty(4, 4).npu()), torch.minimum(a, b))
+    close(torch.nanmean(a.npu(), 1, out=torch.empty(4).npu()), a.nanmean(1))
+    same_on_both(lambda t: F.affine_grid(t, [1, 1, 4, 4], False), torch.randn(1, 2, 3))
+    x, weight = torch.randn(5, 2, 3), torch.randn(3, 3, 4)
+    same_on_both(lambda x, w, b: torch.conv_tbc(x, w, b, 1), x, weight, torch.randn(4))
+
+
 def case_an_operator_without_a_reference_says_so():
     closing = torch.tensor([1], dtype=torch.int32).npu()
     raises(NotImplementedError, "no reference for npu::obfuscation_finalize", lambda: npu.obfuscation_finalize(closing))

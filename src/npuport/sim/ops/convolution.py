@@ -1,8 +1,5 @@
 """Convolutions under torch_npu's own names; all are torch.nn.functional's (op_plugin/ops/aclops: Conv2dKernelNpu.cpp
 and others).
-
-float16 is computed in float32 and rounded once, as the device's cube unit does; PyTorch's CPU kernels add up partial
-sums in float16.
 """
 
 from __future__ import annotations
@@ -12,6 +9,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from npuport.sim.ops.precision import for_product
 from npuport.sim.ops.registration import kernel
 
 _Grads = tuple[Tensor | None, Tensor | None, Tensor | None]
@@ -94,12 +92,8 @@ def _forward(
     dims = weight.dim() - 2
     sizes = (list(sizes)[:dims] for sizes in (stride, padding, dilation))
     extra = [0] * dims if output_padding is None else list(output_padding)[:dims]
-    tensors = _wide(input), _wide(weight), None if bias is None else _wide(bias)
+    tensors = for_product(input), for_product(weight), None if bias is None else for_product(bias)
     return torch.convolution(*tensors, *sizes, output_padding is not None, extra, groups).to(input.dtype)
-
-
-def _wide(tensor: Tensor) -> Tensor:
-    return tensor.float() if tensor.dtype == torch.float16 else tensor
 
 
 def _backward(
@@ -117,13 +111,12 @@ def _backward(
     transposed = output_padding is not None
     channels = weight.size(1) * groups if transposed else weight.size(0)
     extra = output_padding if output_padding is not None else [0] * (weight.dim() - 2)
-    return convolution_backward(
+    return _convolution_backward(
         grad_output, input, weight, [channels], stride, padding, dilation, transposed, extra, groups, output_mask
     )
 
 
-@kernel("aten::convolution_backward")
-def convolution_backward(
+def _convolution_backward(
     grad_output: Tensor,
     input: Tensor,
     weight: Tensor,
@@ -136,12 +129,11 @@ def convolution_backward(
     groups: int,
     output_mask: Sequence[bool],
 ) -> _Grads:
-    """What PyTorch's autograd calls for every convolution."""
     dims = weight.dim() - 2
     found = torch.ops.aten.convolution_backward(
-        _wide(grad_output),
-        _wide(input),
-        _wide(weight),
+        for_product(grad_output),
+        for_product(input),
+        for_product(weight),
         bias_sizes,
         list(stride)[:dims],
         list(padding)[:dims],
