@@ -187,3 +187,18 @@ def case_a_cpu_tensor_beside_npu_tensors_is_an_error():
     raises(RuntimeError, "same device", lambda: npu.npu_linear(torch.randn(2, 4).npu(), torch.randn(3, 4)))
     raises(RuntimeError, "same device", lambda: torch_npu.npu_rms_norm(torch.randn(2, 4).npu(), torch.randn(4)))
     raises(NotImplementedError, "CPU", lambda: npu.npu_swiglu(torch.randn(2, 4)))
+
+
+def case_half_precision_products_are_accumulated_in_float32():
+    """A sum of many products whose partial sums float16 cannot hold."""
+    a, b = torch.full((2, 4096), 1.0).half(), torch.full((4096, 2), 1.0).half()
+    b[::2] = -1.0
+    b[0] = 0.25
+    for product in (torch.mm, torch.matmul):
+        close(product(a.npu(), b.npu()), torch.full((2, 2), 1.25))
+    many = torch.full((1, 1, 64, 64), 1.0).half()
+    found = torch.nn.functional.conv2d(many.npu(), many.npu())
+    assert found.dtype == torch.float16
+    close(found, torch.full((1, 1, 1, 1), 4096.0))
+    grads = torch.ops.aten.matmul_backward(torch.ones(2, 2).half().npu(), a.npu(), b.npu(), [True, True])
+    close(grads[1], torch.full((4096, 2), 2.0)), close(grads[0], b.sum(1, keepdim=True).T.expand(2, 4096))

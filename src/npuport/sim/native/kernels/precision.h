@@ -36,12 +36,12 @@ class LackingTypes {
   std::atomic<uint64_t> bits_{0};
 };
 
-// Matrix products and convolutions of float16: PyTorch's CPU kernels are up to a hundred times slower than those of float32 where the processor has no
-// arithmetic for it, and the device's cube unit accumulates in float32.
+// Matrix products and convolutions of float16: PyTorch's CPU kernels are up to two hundred times slower than those of float32 where the
+// processor has no arithmetic for it, and the device's cube unit accumulates in float32.
 inline bool multiplies_matrices(const std::string& operator_name) {
-  static const std::set<std::string> names{"aten::mm",  "aten::addmm", "aten::bmm",         "aten::baddbmm",
-                                           "aten::mv",  "aten::addmv", "aten::addbmm",      "aten::dot",
-                                           "aten::convolution",        "aten::convolution_backward"};
+  static const std::set<std::string> names{"aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "aten::mv", "aten::addmv",
+                                           "aten::addbmm", "aten::dot", "aten::matmul", "aten::linear", "aten::convolution",
+                                           "aten::convolution_backward"};
   return names.count(operator_name) != 0;
 }
 
