@@ -38,8 +38,8 @@ _NAMESPACES = {"linalg_": "torch.linalg.", "special_": "torch.special."}
 # Methods that no other object is likely to have; a name such as `max` says nothing about its object.
 _METHODS = {
     "lgamma", "lgamma_", "digamma", "digamma_", "igamma", "igammac", "polygamma", "cauchy_", "geometric_",
-    "log_normal_", "heaviside", "heaviside_", "nextafter", "nextafter_", "index_reduce", "index_reduce_", "cholesky_inverse", "geqrf",
-    "ormqr", "matrix_exp",
+    "log_normal_", "heaviside", "heaviside_", "nextafter", "nextafter_", "index_reduce", "index_reduce_",
+    "cholesky_inverse", "geqrf", "ormqr", "matrix_exp",
 }  # fmt: skip
 
 

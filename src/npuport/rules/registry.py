@@ -16,7 +16,9 @@ from npuport.rules import (
     messages,
     numerics,
     operators,
+    process_groups,
     profiler,
+    synchronization,
 )
 from npuport.rules.base import Rule
 
@@ -32,7 +34,9 @@ _FAMILIES = (
     messages,
     numerics,
     operators,
+    process_groups,
     profiler,
+    synchronization,
 )
 
 

@@ -1,0 +1,145 @@
+"""Where the host waits for the device in a loop, and operators whose results have a size that only the data decides."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from npuport.findings import Basis, Finding, Severity
+from npuport.rules.base import Context, Rule
+from npuport.source.module import ancestors, parent
+
+_DYNAMIC_FUNCTIONS = {
+    "torch.nonzero",
+    "torch.argwhere",
+    "torch.masked_select",
+    "torch.unique",
+    "torch.unique_consecutive",
+}
+_DYNAMIC_METHODS = {"nonzero", "argwhere", "masked_select", "unique_consecutive"}
+_BACKWARD = {"backward", "step"}
+_WAITS = {"item", "tolist"}
+
+
+def _loop(node: ast.AST) -> ast.For | ast.While | None:
+    """The innermost loop that runs ``node`` again and again; None where a function or nothing lies between."""
+    inner = node
+    for around in ancestors(node):
+        if isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
+            return None
+        if isinstance(around, ast.For | ast.While) and inner is not getattr(around, "iter", None):
+            return around
+        inner = around
+    return None
+
+
+def _trains(loop: ast.For | ast.While) -> bool:
+    """Whether a loop makes training steps: it calls ``backward()`` and ``step()``."""
+    called = {
+        node.func.attr
+        for node in ast.walk(loop)
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and not isinstance(node.func.value, ast.Constant)
+    }
+    return called >= _BACKWARD
+
+
+def _now_and_then(node: ast.AST, loop: ast.For | ast.While) -> bool:
+    """Whether a condition lies between the loop and ``node``, such as one on the number of the step."""
+    for around in ancestors(node):
+        if around is loop:
+            return False
+        if isinstance(around, ast.If | ast.IfExp):
+            return True
+    return False
+
+
+class WaitInTrainingLoop(Rule):
+    """A value of a tensor is read at every step of a training loop."""
+
+    code = "NP611"
+    name = "wait-in-training-loop"
+    severity = Severity.ADVICE
+    markers = (r"\.item\(\)", r"\.tolist\(\)")
+    nodes = (ast.Call,)
+
+    def check(self, node: ast.AST, context: Context) -> Iterator[Finding]:
+        assert isinstance(node, ast.Call)
+        function = node.func
+        if not isinstance(function, ast.Attribute) or function.attr not in _WAITS or node.args or node.keywords:
+            return
+        loop = _loop(node)
+        if loop is None or not _trains(loop) or _now_and_then(node, loop) or not _imports_torch(context):
+            return
+        end = context.module.lines.span(node)[1]
+        yield context.finding(
+            self,
+            (end - len(function.attr) - 2, end),
+            f"the host waits here for the device at every step and launches nothing meanwhile: keep the sum there,"
+            f" and call {function.attr}() every so many steps",
+            basis=Basis("reading a value copies it to the host, which waits for it", "documented", "torch 2.13.0"),
+        )
+
+
+def _imports_torch(context: Context) -> bool:
+    return any(
+        binding.target.partition(".")[0] == "torch"
+        for bindings in context.module.scope.bindings.values()
+        for binding in bindings
+    )
+
+
+class SizeFromData(Rule):
+    """An operator in a loop or a forward pass whose result has a size that only the data decides."""
+
+    code = "NP612"
+    name = "size-from-data"
+    severity = Severity.ADVICE
+    markers = (r"\bnonzero\(", r"\bargwhere\(", r"\bmasked_select\(", r"\bunique_consecutive\(", r"torch\.unique\(")
+    nodes = (ast.Call,)
+
+    def check(self, node: ast.AST, context: Context) -> Iterator[Finding]:
+        assert isinstance(node, ast.Call)
+        name = context.name_of(node.func)
+        method = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+        if name not in _DYNAMIC_FUNCTIONS:
+            if name is not None or method not in _DYNAMIC_METHODS or not _imports_torch(context):
+                return
+            if _is_numpy(node.func, context):
+                return
+        if not _in_training(node):
+            return
+        yield context.finding(
+            self,
+            node.func,
+            f"the size of {method or name} depends on the data: the host waits for it, and what follows is prepared"
+            " anew for each size; torch.where or a product with the mask keeps the size",
+            basis=Basis("an operator is compiled or tiled for the shape of its inputs", "documented", "CANN"),
+            operator=method or name,
+        )
+
+
+def _is_numpy(function: ast.expr, context: Context) -> bool:
+    """Whether the array is NumPy's as far as the code shows: ``np.abs(x).nonzero()``, ``x.numpy().nonzero()``."""
+    owner = function.value if isinstance(function, ast.Attribute) else function
+    for part in ast.walk(owner):
+        if isinstance(part, ast.Attribute) and part.attr in {"numpy", "values"}:
+            return True
+        if isinstance(part, ast.Name | ast.Attribute) and (context.name_of(part) or "").startswith(("numpy", "pandas")):
+            return True
+    return False
+
+
+def _in_training(node: ast.AST) -> bool:
+    """Whether the node stands in a ``forward`` method, or in a loop that makes training steps."""
+    for around in ancestors(node):
+        if isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef):
+            owner = parent(around)
+            return around.name in {"forward", "loss", "compute_loss"} and isinstance(owner, ast.ClassDef)
+        if isinstance(around, ast.For | ast.While) and _trains(around):
+            return True
+    return False
+
+
+RULES: tuple[type[Rule], ...] = (WaitInTrainingLoop, SizeFromData)
