@@ -22,6 +22,7 @@ from npuport.sim.ops import (  # imported for the kernels they offer
     attention_composite,  # noqa: F401
     attention_inference,  # noqa: F401
     attention_merge,  # noqa: F401
+    attention_variants,  # noqa: F401
     batch_norm,  # noqa: F401
     box_coding,  # noqa: F401
     box_overlaps,  # noqa: F401
