@@ -14,6 +14,7 @@ from npuport.rules.base import Context, Rule
 from npuport.rules.entry_points import entry_point_finding, may_be_script
 from npuport.rules.files import findings_in_other_file
 from npuport.rules.mentions import has_words, mentions_in_python
+from npuport.rules.notebooks import findings_in_notebook
 from npuport.rules.settings import Settings
 from npuport.rules.suppressions import suppress
 from npuport.source.files import FileKind, SourceFile
@@ -28,6 +29,10 @@ all_rules = registry.all_rules
 
 def check_file(source: SourceFile, project: Project, settings: Settings) -> list[Finding]:
     """Every finding in one file of ``project``, in order of position; suppressed ones are left out. Pure."""
+    if source.kind is FileKind.NOTEBOOK:
+        in_cells = findings_in_notebook(source, lambda code: check_file(code, project, settings))
+        if in_cells is not None:
+            return sorted(in_cells, key=_order)
     if source.kind is not FileKind.PYTHON:
         return sorted(findings_in_other_file(source, settings, project), key=_order)
     active = _active(settings)
@@ -59,8 +64,8 @@ def _is_bare_script(source: SourceFile, settings: Settings) -> bool:
     return settings.target == "import" and may_be_script(source.text)
 
 
-def _order(finding: Finding) -> tuple[int, int, str]:
-    return finding.location.line, finding.location.column, finding.code
+def _order(finding: Finding) -> tuple[int, int, int, str]:
+    return finding.location.cell or 0, finding.location.line, finding.location.column, finding.code
 
 
 def _run(context: Context, active: _Active, hits: set[int]) -> list[Finding]:
