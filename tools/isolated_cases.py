@@ -58,14 +58,15 @@ def run_file(
     seconds: float,
     select: str = "",
     without: Sequence[str] = (),
+    options: Sequence[str] = (),
 ) -> list[Case]:
     """Every case of ``root/file``, run as ``launcher… python -m pytest`` in ``cwd``; ``seconds`` is for one case.
 
-    ``select`` is pytest's ``-k`` expression; cases named in ``without`` are not run.
+    ``select`` is pytest's ``-k`` expression; cases named in ``without`` are not run; ``options`` are pytest's.
     """
     cases: dict[str, Case] = {}
     while True:
-        attempt = _run(launcher, root, file, cwd, variables, seconds, select, [*without, *cases])
+        attempt = _run(launcher, root, file, cwd, variables, seconds, select, [*without, *cases], options)
         cases.update((case.name, case) for case in attempt.finished)
         if attempt.ended:
             return list(cases.values())
@@ -93,6 +94,7 @@ def _run(
     seconds: float,
     select: str,
     done: Sequence[str],
+    options: Sequence[str],
 ) -> _Attempt:
     with tempfile.TemporaryDirectory(prefix="npuport-cases-", ignore_cleanup_errors=True) as scratch:
         log, output = Path(scratch, "log"), Path(scratch, "output")
@@ -101,7 +103,7 @@ def _run(
         command = [
             *launcher, sys.executable, "-m", "pytest", str(root / file), "-q", "-s", "-k", select,
             "--rootdir", str(root), "-c", os.devnull, "-p", Path(case_log.__file__).stem,
-            "-p", "no:cacheprovider", "-p", "no:warnings", "-p", "no:logging",
+            "-p", "no:cacheprovider", "-p", "no:warnings", *options,
         ]  # fmt: skip
         environment = {
             **os.environ,

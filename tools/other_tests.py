@@ -28,6 +28,7 @@ class Project:
 
     ``variables``: from the checkout, a file in it, an empty folder and the number of devices to environment variables.
     ``folder``: where tests start, relative to the checkout. ``outside``: reasons that do not count in the share.
+    ``options``: for pytest.
     """
 
     sources: str  # what the checkout is of
@@ -35,6 +36,7 @@ class Project:
     known: Path
     folder: str
     outside: tuple[str, ...]
+    options: tuple[str, ...]
     variables: Callable[[Path, str, Path, int], Mapping[str, str]]
 
 
@@ -67,7 +69,7 @@ def run(project: Project, checkout: Path, file: str, options: argparse.Namespace
         }
         launcher = [*simulated, "--chip", options.chip, "--"]
         cwd = checkout / project.folder
-        found = run_file(launcher, checkout, file, cwd, variables, options.seconds, options.k, without)
+        found = run_file(launcher, checkout, file, cwd, variables, options.seconds, options.k, without, project.options)
     return found + ([] if options.k else [Case(file, name, "not run") for name in without])
 
 

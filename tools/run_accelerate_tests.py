@@ -28,6 +28,7 @@ PROJECT = Project(
     known=Path(__file__).with_name("accelerate_tests_known.csv"),
     folder=".",
     outside=("network",),
+    options=(),
     variables=variables,
 )
 

@@ -36,6 +36,7 @@ PROJECT = Project(
     known=Path(__file__).with_name("torch_npu_tests_known.csv"),
     folder="test",
     outside=("physical device", "graph mode", "profiler data"),  # what no simulation can have
+    options=("-p", "no:logging"),  # its tests read what is logged themselves
     variables=variables,
 )
 
