@@ -14,19 +14,19 @@ PIP_ARGS ?=
 # Handed to pytest, for example PYTEST_ARGS="-k resolver".
 PYTEST_ARGS ?=
 
-# Root of a checkout of torch_npu's sources, and what is handed to tools/run_torch_npu_tests.py, such as "--only test/nn".
+# For another project's tests: root of a checkout of its sources, and options for the script, such as "--only test/nn".
 CHECKOUT ?=
-TORCH_NPU_TESTS_ARGS ?=
+CHECKOUT_ARGS ?=
 
 BIN := .venv/bin
 READY := .venv/.ready
 DOCS_READY := .venv/.docs-ready
 CXX_FOUND := $(shell command -v c++ || command -v g++ || command -v clang++)
 
-.PHONY: help demo test test-fast torch-npu-tests lint format bench docs clean
+.PHONY: help demo test test-fast torch-npu-tests accelerate-tests lint format bench docs clean
 
 help: ## list these targets
-	@grep -hE '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## (.*)/\1|\2/' | while IFS='|' read -r name text; do printf '  make %-15s %s\n' "$$name" "$$text"; done
+	@grep -hE '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## (.*)/\1|\2/' | while IFS='|' read -r name text; do printf '  make %-16s %s\n' "$$name" "$$text"; done
 
 demo: $(READY) ## port examples/gpt, train it on the CPU and on the simulated NPU, compare the losses
 	@$(BIN)/python tools/demo.py
@@ -40,7 +40,12 @@ test-fast: $(READY) ## every test but those on the simulated NPU
 torch-npu-tests: $(READY) ## torch_npu's own tests on the simulated NPU: CHECKOUT=path to its sources (Ascend/pytorch)
 	@test -n "$(CHECKOUT)" || { echo "npuport: say where torch_npu's sources are: make torch-npu-tests CHECKOUT=path" >&2; exit 1; }
 	@$(BIN)/python -m pip install -qq $(PIP_ARGS) --group torch-npu-tests
-	@$(BIN)/python tools/run_torch_npu_tests.py "$(CHECKOUT)" $(TORCH_NPU_TESTS_ARGS)
+	@$(BIN)/python tools/run_torch_npu_tests.py "$(CHECKOUT)" $(CHECKOUT_ARGS)
+
+accelerate-tests: $(READY) ## accelerate's own tests on the simulated NPU: CHECKOUT=path to its sources (huggingface/accelerate)
+	@test -n "$(CHECKOUT)" || { echo "npuport: say where accelerate's sources are: make accelerate-tests CHECKOUT=path" >&2; exit 1; }
+	@$(BIN)/python -m pip install -qq $(PIP_ARGS) --group accelerate-tests
+	@$(BIN)/python tools/run_accelerate_tests.py "$(CHECKOUT)" $(CHECKOUT_ARGS)
 
 lint: $(READY) ## ruff, mypy --strict, import contracts
 	$(BIN)/ruff check

@@ -188,5 +188,23 @@ def check_losses_round_half_precision_once() -> None:
             assert torch.equal(loss(scores.npu(), target.npu(), reduction="none").cpu(), exact), (loss, dtype)
 
 
+def check_sparse_tensors_coalesce() -> None:
+    places = torch.tensor([[2, 0, 2, 1], [0, 1, 0, 2]])
+    values = torch.tensor([1.5, -2.0, 4.0, 8.0])
+    examples = [
+        (places, values, (3, 4)),
+        (places, values.to(torch.int64), (3, 4)),
+        (places, values > 0, (3, 4)),
+        (places, torch.stack([values, -values], 1), (3, 4, 2)),
+        (torch.empty(0, 4, dtype=torch.int64), torch.stack([values, values], 1), (2,)),
+        (torch.empty(2, 0, dtype=torch.int64), values[:0], (3, 4)),
+    ]
+    for at, what, shape in examples:
+        ours, theirs = (torch.sparse_coo_tensor(at.to(d), what.to(d), shape).coalesce() for d in ("npu", "cpu"))
+        assert ours.is_coalesced() and ours.device.type == "npu"
+        assert torch.equal(ours.indices().cpu(), theirs.indices()), (at, shape)
+        assert torch.equal(ours.values().cpu(), theirs.values()), (what, shape)
+
+
 if __name__ == "__main__":
     checks.run(globals())

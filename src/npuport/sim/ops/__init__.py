@@ -53,6 +53,7 @@ from npuport.sim.ops import (  # imported for the kernels they offer
     rotated_boxes,  # noqa: F401
     scattering,  # noqa: F401
     sequence_windows,  # noqa: F401
+    sparse,  # noqa: F401
     spectral,  # noqa: F401
     suppression,  # noqa: F401
     vocabulary_loss,  # noqa: F401
