@@ -107,7 +107,10 @@ def test_the_documentation_names_no_option_that_does_not_exist() -> None:
 
 def test_every_rule_has_a_document_and_every_document_a_rule() -> None:
     in_code = {
-        code for path in (ROOT / "src/npuport/rules").rglob("*.py") for code in RULE_CODE.findall(path.read_text())
+        code
+        for folder in ("rules", "analysis")
+        for path in (ROOT / "src/npuport" / folder).rglob("*.py")
+        for code in RULE_CODE.findall(path.read_text())
     }
     documented = {path.name[:5] for path in (ROOT / "tests/rules").glob("NP*.md")}
     assert documented

@@ -23,12 +23,15 @@ DOCUMENTS = [read(path) for path in sorted(FOLDER.glob("NP*.md"))]
 # Findings that the engine makes itself, without a rule class.
 OF_THE_ENGINE = {
     "NP001": "entry-point-without-import",
+    "NP613": "wait-in-run",
+    "NP614": "shapes-change-in-run",
     "NP900": "unparsable-python",
     "NP901": "cuda-in-text",
     "NP902": "cuda-in-own-name",
     "NP903": "cuda-outside-python",
     "NP990": "unused-suppression",
 }
+FROM_A_RUN = {"NP613", "NP614"}  # tests/analysis/test_run_report.py shows them
 NAMES = {rule.code: rule.name for rule in all_rules()} | {rule.code: rule.name for rule in FILE_RULES} | OF_THE_ENGINE
 
 
@@ -125,4 +128,5 @@ def test_a_document_shows_what_is_found_and_what_is_left_alone(document: Documen
     assert document.code in NAMES, f"there is no rule {document.code}"
     kinds = {case.kind for case in document.cases}
     assert "noop" in kinds, "a rule without a case that it leaves alone is not tested where it can do harm"
-    assert kinds & {"before", "report"}, "nothing shows what the rule finds"
+    if document.code not in FROM_A_RUN:
+        assert kinds & {"before", "report"}, "nothing shows what the rule finds"

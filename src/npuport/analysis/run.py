@@ -49,7 +49,7 @@ def analyze(tree: Tree, settings: Settings, jobs: int | None = None, progress: P
     )
 
 
-_ENGINE = re.compile(r"NP(0|9)\d{0,2}")  # findings that the engine makes itself, without a rule class
+_ENGINE = re.compile(r"NP(?:[09]\d{0,2}|613|614)")  # findings that the engine makes itself, without a rule class
 
 
 def _check(source: SourceFile, context: tuple[Project, Settings]) -> list[Finding]:

@@ -72,6 +72,10 @@ def analyze(
     write_baseline: Annotated[
         Path | None, typer.Option("--write-baseline", metavar="FILE", help="Write the findings to FILE as a baseline.")
     ] = None,
+    run_report: Annotated[
+        Path | None,
+        typer.Option("--run-report", metavar="FILE", help="Confirm or clear waits and sizes by a run's report (JSON)."),
+    ] = None,
     target: Annotated[
         Target, typer.Option("--target", help="What the fixes aim at: npu or agnostic (CUDA, NPU and CPU).")
     ] = Target.NPU,
@@ -104,6 +108,8 @@ def analyze(
     tree = read_tree(path)
     with progress(len(tree.files), "reading") as advance:
         analysis = run_rules(tree, settings, jobs, advance)
+    if run_report is not None:
+        analysis = _with_run(run_report, analysis, tree)
     findings = choose(analysis.findings, codes(select or ()), codes(ignore or ()))
     if write_baseline is not None:
         _write_baseline(write_baseline, findings, tree)
@@ -134,6 +140,15 @@ def _print(output: Format, path: Path, analysis: Analysis, findings: Sequence[Fi
         _print_full(findings, tree)
     else:
         _print_summary(path, analysis, findings)
+
+
+def _with_run(place: Path, analysis: Analysis, tree: Tree) -> Analysis:
+    from dataclasses import replace
+
+    from npuport.analysis.run_report import joined, read_run_report
+
+    report = read_run_report(place, (file.path for file in tree.files))
+    return replace(analysis, findings=joined(analysis.findings, report))
 
 
 def _write_baseline(place: Path, findings: Sequence[Finding], tree: Tree) -> None:

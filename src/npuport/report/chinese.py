@@ -75,6 +75,9 @@ SENTENCES = {
     "{path} is no baseline of npuport. Make one with --write-baseline {path}.": (
         "{path} 不是 npuport 的基线文件。请用 --write-baseline {path} 生成。"
     ),
+    "{path} is no report of a run. Make one with npuport run --sim --report {path} -- python train.py.": (
+        "{path} 不是运行报告。请用 npuport run --sim --report {path} -- python train.py 生成。"
+    ),
     "{path} is a file, and --csv needs a directory.": "{path} 是文件，而 --csv 需要目录。",
     "{path} cannot be written: {reason}.": "无法写入 {path}：{reason}。",
     "{files} as before the conversion": "{files}已恢复到转换之前",
