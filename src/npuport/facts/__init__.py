@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from npuport.facts.accelerator import AcceleratorName, accelerator_name, all_accelerator_names
     from npuport.facts.chips import DEFAULT_CHIP, Chip, all_chips, chip
     from npuport.facts.cuda_names import CudaName, all_torch_cuda_names, torch_cuda
+    from npuport.facts.custom_operators import CustomOperator, all_custom_operators, custom_operator
     from npuport.facts.dtypes import Dtype, all_dtypes, dtype
     from npuport.facts.libraries import Library, all_libraries, distribution, library
     from npuport.facts.messages import Message, all_messages, message_in
@@ -25,6 +26,7 @@ _HOMES = {
     "AcceleratorName": "accelerator",
     "Chip": "chips",
     "CudaName": "cuda_names",
+    "CustomOperator": "custom_operators",
     "Dtype": "dtypes",
     "Library": "libraries",
     "Message": "messages",
@@ -35,6 +37,7 @@ _HOMES = {
     "accelerator_name": "accelerator",
     "all_accelerator_names": "accelerator",
     "all_chips": "chips",
+    "all_custom_operators": "custom_operators",
     "all_dtypes": "dtypes",
     "all_libraries": "libraries",
     "all_messages": "messages",
@@ -44,6 +47,7 @@ _HOMES = {
     "all_torch_names": "torch_names",
     "all_variables": "variables",
     "chip": "chips",
+    "custom_operator": "custom_operators",
     "distribution": "libraries",
     "dtype": "dtypes",
     "library": "libraries",
@@ -60,6 +64,7 @@ __all__ = [
     "AcceleratorName",
     "Chip",
     "CudaName",
+    "CustomOperator",
     "Dtype",
     "Library",
     "Message",
@@ -70,6 +75,7 @@ __all__ = [
     "accelerator_name",
     "all_accelerator_names",
     "all_chips",
+    "all_custom_operators",
     "all_dtypes",
     "all_libraries",
     "all_messages",
@@ -79,6 +85,7 @@ __all__ = [
     "all_torch_names",
     "all_variables",
     "chip",
+    "custom_operator",
     "distribution",
     "dtype",
     "library",

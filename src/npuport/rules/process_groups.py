@@ -97,4 +97,39 @@ class ForkWithDevices(Rule):
                 )
 
 
-RULES: tuple[type[Rule], ...] = (GlobalRankAsDevice, ForkWithDevices)
+class DeviceIdAsNumber(Rule):
+    """A process group is bound to a device that is given as a number."""
+
+    code = "NP313"
+    name = "device-id-as-number"
+    severity = Severity.WARNING
+    markers = (r"\bdevice_id\b",)
+    nodes = (ast.Call,)
+
+    def check(self, node: ast.AST, context: Context) -> Iterator[Finding]:
+        assert isinstance(node, ast.Call)
+        if context.name_of(node.func) != "torch.distributed.init_process_group":
+            return
+        for keyword in node.keywords:
+            if keyword.arg == "device_id" and _is_number(keyword.value, context):
+                yield context.finding(
+                    self,
+                    keyword.value,
+                    "older releases of torch take a torch.device only here, and what a number means is left to the"
+                    ' accelerator and to patches such as transfer_to_npu: say torch.device("npu", index)',
+                    basis=Basis("vllm-project/speculators pull request 775", "documented"),
+                )
+
+
+def _is_number(node: ast.expr, context: Context) -> bool:
+    """Whether a value is an int, as it stands or through one variable."""
+    if isinstance(node, ast.Name):
+        bound = context.scope(node).lookup(node.id)
+        value = bound[0].value if len(bound) == 1 else None
+        return value is not None and _is_number(value, context)
+    if isinstance(node, ast.Call):
+        return context.name_of(node.func) in {"builtins.int"} | _GLOBAL_RANK
+    return isinstance(node, ast.Constant) and type(node.value) is int
+
+
+RULES: tuple[type[Rule], ...] = (GlobalRankAsDevice, ForkWithDevices, DeviceIdAsNumber)

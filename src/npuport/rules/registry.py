@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from npuport.rules import (
+    chip_dtypes,
     cuda_amp,
     cuda_hardware,
     cuda_imports,
@@ -12,17 +13,21 @@ from npuport.rules import (
     devices,
     distributed,
     environment,
+    layers,
     libraries,
+    library_calls,
     messages,
     numerics,
     operators,
     process_groups,
     profiler,
     synchronization,
+    torch_npu_names,
 )
 from npuport.rules.base import Rule
 
 _FAMILIES = (
+    chip_dtypes,
     cuda_amp,
     cuda_hardware,
     cuda_imports,
@@ -30,13 +35,16 @@ _FAMILIES = (
     devices,
     distributed,
     environment,
+    layers,
     libraries,
+    library_calls,
     messages,
     numerics,
     operators,
     process_groups,
     profiler,
     synchronization,
+    torch_npu_names,
 )
 
 

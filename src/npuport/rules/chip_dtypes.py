@@ -1,0 +1,94 @@
+"""Dtypes that the chip of the port lacks, or that programs choose for every device but the one they know of."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from npuport.facts import chip, dtype
+from npuport.findings import Finding, Severity
+from npuport.rules.base import Context, Rule
+from npuport.rules.settings import Settings
+
+_DTYPE_OPTIONS = {"torch_dtype", "dtype", "mixed_precision", "precision"}
+_TEXTS = {"bfloat16", "bf16", "torch.bfloat16", "bf16-mixed", "bf16-true"}
+
+
+class BFloat16OnThisChip(Rule):
+    """bfloat16, for a chip that does not compute it."""
+
+    code = "NP411"
+    name = "bfloat16-on-this-chip"
+    severity = Severity.ERROR
+    markers = (r"\bbfloat16\b", r"\bbf16")
+    nodes = (ast.Attribute, ast.keyword)
+
+    @classmethod
+    def applies(cls, settings: Settings) -> bool:
+        known = chip(settings.chip)
+        return known is not None and not known.bf16
+
+    def check(self, node: ast.AST, context: Context) -> Iterator[Finding]:
+        known = chip(context.settings.chip)
+        if known is None or not self._asks_for_it(node, context):
+            return
+        yield context.finding(
+            self,
+            node,
+            f"{known.name} does not compute bfloat16: use float16, with a gradient scaler where it trains",
+            basis=known.basis,
+        )
+
+    @staticmethod
+    def _asks_for_it(node: ast.AST, context: Context) -> bool:
+        if isinstance(node, ast.Attribute):
+            return context.name_of(node) == "torch.bfloat16"
+        assert isinstance(node, ast.keyword)
+        if not isinstance(node.value, ast.Constant):
+            return False
+        if node.arg == "bf16":
+            return node.value.value is True
+        return node.arg in _DTYPE_OPTIONS and node.value.value in _TEXTS
+
+
+class Float64UnlessMps(Rule):
+    """float64 for every device but MPS, which was the only one known to lack it."""
+
+    code = "NP412"
+    name = "float64-unless-mps"
+    severity = Severity.WARNING
+    markers = (r"\bfloat64\b", r"\btorch\.double\b")
+    nodes = (ast.IfExp,)
+
+    def check(self, node: ast.AST, context: Context) -> Iterator[Finding]:
+        assert isinstance(node, ast.IfExp)
+        fact = dtype("float64")
+        wide = {"torch.float64", "torch.double"}
+        chosen = [part for part in (node.body, node.orelse) if context.name_of(part) in wide]
+        words = _words(node.test)
+        if fact is None or len(chosen) != 1 or not any("mps" in word for word in words):
+            return
+        if any("npu" in word for word in words):
+            return
+        yield context.finding(
+            self,
+            chosen[0],
+            "few NPU operators take float64: an NPU needs float32 here, as MPS does",
+            basis=fact.basis,
+        )
+
+
+def _words(node: ast.expr) -> set[str]:
+    """The names and texts of an expression, in lower case."""
+    found = set()
+    for part in ast.walk(node):
+        if isinstance(part, ast.Name):
+            found.add(part.id.lower())
+        elif isinstance(part, ast.Attribute):
+            found.add(part.attr.lower())
+        elif isinstance(part, ast.Constant) and isinstance(part.value, str):
+            found.add(part.value.lower())
+    return found
+
+
+RULES: tuple[type[Rule], ...] = (BFloat16OnThisChip, Float64UnlessMps)

@@ -1,0 +1,104 @@
+"""Calls of libraries with an argument, or without one, that suits GPUs only."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from npuport.facts import library
+from npuport.findings import Applicability, Basis, Finding, Severity
+from npuport.rules.base import Context, Rule
+
+_LIGHTNING = ("lightning.", "pytorch_lightning.", "lightning_fabric.")
+
+
+class LightningOnGpu(Rule):
+    """A ``Trainer`` or a ``Fabric`` of Lightning that asks for GPUs or NPUs by name."""
+
+    code = "NP711"
+    name = "lightning-on-gpu"
+    severity = Severity.ERROR
+    markers = (r"\baccelerator\b",)
+    nodes = (ast.Call,)
+
+    def check(self, node: ast.AST, context: Context) -> Iterator[Finding]:
+        assert isinstance(node, ast.Call)
+        given = next((keyword.value for keyword in node.keywords if keyword.arg == "accelerator"), None)
+        if not isinstance(given, ast.Constant) or given.value not in {"gpu", "cuda", "npu"}:
+            return
+        name = context.name_of(node.func) or ""
+        known = library("lightning")
+        if known and name.startswith(_LIGHTNING) and name.endswith((".Trainer", ".Fabric", ".LightningCLI")):
+            yield context.finding(
+                self,
+                given,
+                "Lightning has no NPU accelerator of its own: pass an instance of an Accelerator written for the NPU,"
+                " with a strategy for its devices",
+                basis=known.basis,
+            )
+
+
+class AttentionByName(Rule):
+    """A model of transformers is loaded with the attention of flash-attn."""
+
+    code = "NP712"
+    name = "flash-attention-by-name"
+    severity = Severity.WARNING
+    markers = (r"\bflash_attention_[23]\b",)
+    nodes = (ast.keyword, ast.Assign)
+
+    def check(self, node: ast.AST, context: Context) -> Iterator[Finding]:
+        if isinstance(node, ast.keyword):
+            asked = node.value if node.arg in {"attn_implementation", "_attn_implementation"} else None
+            switched = node.arg == "use_flash_attention_2" and _is(node.value, True)
+        else:
+            assert isinstance(node, ast.Assign)
+            target = node.targets[0]
+            named = isinstance(target, ast.Attribute) and target.attr in {"_attn_implementation", "attn_implementation"}
+            asked, switched = (node.value if named else None), False
+        known = library("flash_attn")
+        if known is None:
+            return
+        if switched:
+            yield context.finding(self, node, _ATTENTION, basis=known.basis)
+        elif asked is not None and (_is(asked, "flash_attention_2") or _is(asked, "flash_attention_3")):
+            fix = context.replace_node(asked, '"sdpa"', Applicability.UNSAFE)
+            yield context.finding(self, asked, _ATTENTION, basis=known.basis, fix=fix)
+
+
+_ATTENTION = (
+    "flash-attn does not run on an NPU: 'sdpa' runs Ascend's fused attention with any release of transformers; newer"
+    " ones compute 'flash_attention_2' with npu_fusion_attention instead"
+)
+
+
+def _is(node: ast.expr, value: object) -> bool:
+    return isinstance(node, ast.Constant) and type(node.value) is type(value) and node.value == value
+
+
+class RayBackend(Rule):
+    """Ray prepares a model for several processes, with the backend that it chooses."""
+
+    code = "NP713"
+    name = "ray-chooses-backend"
+    severity = Severity.WARNING
+    markers = (r"\bprepare_model\b", r"\bTorchTrainer\b")
+    nodes = (ast.Call,)
+
+    def check(self, node: ast.AST, context: Context) -> Iterator[Finding]:
+        assert isinstance(node, ast.Call)
+        name = context.name_of(node.func)
+        if name not in {"ray.train.torch.prepare_model", "ray.train.torch.TorchTrainer"}:
+            return
+        if "TorchConfig" in context.module.text:
+            return  # the backend is the program's own choice; an NCCL there is found as such
+        yield context.finding(
+            self,
+            node.func,
+            "Ray takes nccl with GPUs and gloo otherwise, and neither moves tensors of an NPU: pass"
+            ' torch_config=TorchConfig(backend="hccl") to TorchTrainer, and import torch_npu in the training function',
+            basis=Basis("ray-project/ray issue 49024", "inferred"),
+        )
+
+
+RULES: tuple[type[Rule], ...] = (LightningOnGpu, AttentionByName, RayBackend)
