@@ -58,6 +58,7 @@ class Float64UnlessMps(Rule):
     name = "float64-unless-mps"
     severity = Severity.WARNING
     markers = (r"\bfloat64\b", r"\btorch\.double\b")
+    needs = (("mps",),)
     nodes = (ast.IfExp,)
 
     def check(self, node: ast.AST, context: Context) -> Iterator[Finding]:

@@ -107,6 +107,7 @@ class _Active:
 
     markers: dict[str, str]  # pattern by plain text, the shorter texts first
     roots: dict[str, str]  # for a text that holds another: that one
+    conditional: tuple[tuple[tuple[tuple[str, ...], ...], str, str], ...]  # what the file must hold, text, pattern
     interested: dict[type[ast.AST], tuple[Rule, ...]]
 
     def hits(self, lines: LineIndex) -> set[int]:
@@ -117,6 +118,9 @@ class _Active:
             root = self.roots.get(word)
             if (root is None or root in present) and word in lines.text:
                 present.add(word)
+                found |= lines.lines_with(word, pattern)
+        for needs, word, pattern in self.conditional:
+            if word in lines.text and all(any(text in lines.text for text in group) for group in needs):
                 found |= lines.lines_with(word, pattern)
         return found
 
@@ -129,10 +133,14 @@ class _Active:
 def _active(settings: Settings) -> _Active:
     rules = [rule for rule in all_rules() if rule.applies(settings)]
     patterns: dict[str, set[str]] = {}
+    conditional = []
     for rule in rules:
         for marker in rule.markers:
             word, pattern = (_plain_word(rule, marker), marker) if isinstance(marker, str) else marker
-            patterns.setdefault(word, set()).add(f"(?:{pattern})")
+            if rule.needs:
+                conditional.append((rule.needs, word, pattern))
+            else:
+                patterns.setdefault(word, set()).add(f"(?:{pattern})")
     words = sorted(patterns, key=lambda word: (len(word), word))
     markers = {word: "|".join(sorted(patterns[word])) for word in words}
     roots = {word: root for word in words for root in reversed(words) if root != word and root in word}
@@ -140,7 +148,7 @@ def _active(settings: Settings) -> _Active:
     for rule in rules:
         for kind in rule.nodes:
             interested[kind] = (*interested.get(kind, ()), rule())
-    return _Active(markers, roots, interested)
+    return _Active(markers, roots, tuple(conditional), interested)
 
 
 def _plain_word(rule: type[Rule], marker: str) -> str:

@@ -120,7 +120,8 @@ class ConstantOnTheCpu(Rule):
     code = "NP457"
     name = "constant-on-the-cpu"
     severity = Severity.INFO
-    markers = (("where", r"\bwhere\("),)
+    markers = (("where", r"\bwhere\(.*\b(?:as_)?tensor\("),)
+    needs = (("where(",),)
     nodes = (ast.Call,)
 
     def check(self, node: ast.AST, context: Context) -> Iterator[Finding]:

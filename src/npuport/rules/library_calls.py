@@ -44,7 +44,7 @@ class AttentionByName(Rule):
     code = "NP712"
     name = "flash-attention-by-name"
     severity = Severity.WARNING
-    markers = (r"\bflash_attention_[23]\b",)
+    markers = (("flash_attention_", r"attn_implementation\b.*\bflash_attention_[23]\b"), r"\buse_flash_attention_2\b")
     nodes = (ast.keyword, ast.Assign)
 
     def check(self, node: ast.AST, context: Context) -> Iterator[Finding]:

@@ -66,9 +66,7 @@ def _functions() -> dict[str, str]:
 _FALLBACK = _functions()
 
 
-def _marker(name: str) -> str:
-    """A short name is part of many words; with its dot it is rarer."""
-    return rf"\b{name}\b" if len(name) > 4 else rf"\.{name}\b"
+_NAMES = {function.rpartition(".")[2] for function in _FALLBACK} | _METHODS
 
 
 class OperatorOnTheCpu(Rule):
@@ -77,7 +75,7 @@ class OperatorOnTheCpu(Rule):
     code = "NP451"
     name = "operator-on-the-cpu"
     severity = Severity.WARNING
-    markers = tuple(sorted(_marker(name) for name in {name.rpartition(".")[2] for name in _FALLBACK} | _METHODS))
+    markers = ((".", rf"\.(?:{'|'.join(sorted(_NAMES))})\b"),)
     nodes = (ast.Call,)
 
     def check(self, node: ast.AST, context: Context) -> Iterator[Finding]:
@@ -119,7 +117,7 @@ class ChannelsLast(Rule):
     code = "NP461"
     name = "channels-last"
     severity = Severity.ERROR
-    markers = (r"\bchannels_last",)
+    markers = (r"torch\.channels_last", r"\bmemory_format\b")
     nodes = (ast.Attribute,)
 
     def check(self, node: ast.AST, context: Context) -> Iterator[Finding]:
@@ -151,7 +149,7 @@ class CompileForCuda(Rule):
     code = "NP462"
     name = "compile-for-cuda"
     severity = Severity.WARNING
-    markers = (r"torch\.compile\b", r"\bimport compile\b", r"\.compile\(")
+    markers = (r"torch\.compile\b", r"\bimport compile\b")
     nodes = (ast.Call, ast.FunctionDef)
 
     def check(self, node: ast.AST, context: Context) -> Iterator[Finding]:

@@ -62,6 +62,7 @@ class WaitInTrainingLoop(Rule):
     name = "wait-in-training-loop"
     severity = Severity.ADVICE
     markers = (r"\.item\(\)", r"\.tolist\(\)")
+    needs = ((".backward(",), (".step(",))
     nodes = (ast.Call,)
 
     def check(self, node: ast.AST, context: Context) -> Iterator[Finding]:
@@ -97,6 +98,7 @@ class SizeFromData(Rule):
     name = "size-from-data"
     severity = Severity.ADVICE
     markers = (r"\bnonzero\(", r"\bargwhere\(", r"\bmasked_select\(", r"\bunique_consecutive\(", r"torch\.unique\(")
+    needs = (("def forward", "def loss", "def compute_loss", ".backward("),)
     nodes = (ast.Call,)
 
     def check(self, node: ast.AST, context: Context) -> Iterator[Finding]:

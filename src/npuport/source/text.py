@@ -58,6 +58,8 @@ class LineIndex:
         Finding the word first and matching only its line is many times faster than a search for the pattern.
         """
         matcher, text = re.compile(pattern), self.text
+        if len(word) == 1:
+            return {self.position(match.start())[0] for match in matcher.finditer(text)}
         found: set[int] = set()
         at = text.find(word)
         while at >= 0:
