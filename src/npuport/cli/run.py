@@ -20,6 +20,9 @@ def run(
     memory: Annotated[
         int | None, typer.Option("--memory", min=1, metavar="GIB", help="Memory of a simulated chip, in GiB.")
     ] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="What the chip refuses is an error, as on the device, not a warning.")
+    ] = False,
     report: Annotated[
         list[Path] | None,
         typer.Option(
@@ -36,7 +39,7 @@ def run(
     """
     if report and not sim:
         raise UserError("--report needs --sim: what a run does is recorded on the simulated NPU")
-    raise SystemExit(_simulated(command, devices, chip, memory, report or []) if sim else _real(command))
+    raise SystemExit(_simulated(command, devices, chip, memory, strict, report or []) if sim else _real(command))
 
 
 def _real(command: list[str]) -> int:
@@ -45,13 +48,15 @@ def _real(command: list[str]) -> int:
     return start(command)
 
 
-def _simulated(command: list[str], devices: int, chip: str, memory: int | None, reports: list[Path]) -> int:
+def _simulated(
+    command: list[str], devices: int, chip: str, memory: int | None, strict: bool, reports: list[Path]
+) -> int:
     from npuport.runtime.launch import converting
     from npuport.sim import SimOptions, SimulationUnavailable
     from npuport.sim.launch import run as start
 
     try:
-        options = SimOptions(chip=chip, devices=devices, memory_gib=memory)
+        options = SimOptions(chip=chip, devices=devices, memory_gib=memory, strict=strict)
         return start(converting(command) or command, options, reports, shown=command)
     except SimulationUnavailable as error:
         raise UserError("{problem}\n  {next_step}", problem=error.problem, next_step=error.next_step) from error

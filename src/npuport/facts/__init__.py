@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from npuport.facts.dtypes import Dtype, all_dtypes, dtype
     from npuport.facts.libraries import Library, all_libraries, distribution, library
     from npuport.facts.messages import Message, all_messages, message_in
+    from npuport.facts.operator_dtypes import RefusedDtypes, refused_dtypes
     from npuport.facts.operators import Operator, all_operators, operator_status
     from npuport.facts.torch_names import TorchName, all_torch_names, torch_name
     from npuport.facts.variables import Variable, all_variables, variable
@@ -31,6 +32,7 @@ _HOMES = {
     "Library": "libraries",
     "Message": "messages",
     "Operator": "operators",
+    "RefusedDtypes": "operator_dtypes",
     "Release": "versions",
     "TorchName": "torch_names",
     "Variable": "variables",
@@ -53,6 +55,7 @@ _HOMES = {
     "library": "libraries",
     "message_in": "messages",
     "operator_status": "operators",
+    "refused_dtypes": "operator_dtypes",
     "torch_cuda": "cuda_names",
     "torch_name": "torch_names",
     "torch_npu_for": "versions",
@@ -69,6 +72,7 @@ __all__ = [
     "Library",
     "Message",
     "Operator",
+    "RefusedDtypes",
     "Release",
     "TorchName",
     "Variable",
@@ -91,6 +95,7 @@ __all__ = [
     "library",
     "message_in",
     "operator_status",
+    "refused_dtypes",
     "torch_cuda",
     "torch_name",
     "torch_npu_for",

@@ -63,6 +63,8 @@ def environment(
         "NPUPORT_SIM_MEMORY_BYTES": str((options.memory_gib or 0) * GIB),
         "NPUPORT_SIM_CUBE_CORES": str(options.cube_cores or 0),
         "NPUPORT_SIM_REDUCTIONS": options.reductions,
+        "NPUPORT_SIM_INF_NAN": str(int(options.keeps_inf)),
+        "NPUPORT_SIM_STRICT": str(int(options.strict)),
         "NPUPORT_SIM_KERNELS": os.fspath(kernels.ensure(installation)),
         "ASCEND_HOME_PATH": libraries,  # torch_npu prints a warning when there is none
         "ASCEND_OPP_PATH": f"{libraries}/opp",

@@ -13,11 +13,14 @@ class SimOptions:
     """A machine with ``devices`` chips of one kind.
 
     ``memory_gib``: memory of each chip in GiB, in place of what is known about it; a chip of unknown memory needs it.
+    ``strict``: what the chip is known to refuse raises the error of a real device; otherwise it is computed, with a
+    warning once for each line of the program.
     """
 
     chip: str = DEFAULT_CHIP
     devices: int = 1
     memory_gib: int | None = None
+    strict: bool = False
 
     def __post_init__(self) -> None:
         from npuport.facts.chips import all_chips, chip
@@ -34,6 +37,14 @@ class SimOptions:
                 f"how much memory {known.name} has is not known here; say it with memory_gib (--memory), for example 64"
             )
         object.__setattr__(self, "memory_gib", memory)
+
+    @property
+    def keeps_inf(self) -> bool:
+        """Whether infinities and NaN stay in the results of the chip; otherwise it saturates."""
+        from npuport.facts.chips import chip
+
+        known = chip(self.chip)
+        return known is None or known.overflow != "saturation"
 
     @property
     def cube_cores(self) -> int | None:

@@ -46,11 +46,13 @@ class _Loader(importlib.abc.Loader):
 
     def exec_module(self, module: types.ModuleType) -> None:
         self._inner.exec_module(module)
-        from npuport.sim import compiling, endings, kernels, ops, rng
+        from npuport.sim import compiling, endings, kernels, ops, refusals, rng, saturation
         from npuport.sim.recorder import process
 
         kernels.load_library()
         kernels.install()
+        saturation.install()
+        refusals.install()
         rng.install()
         ops.install()
         compiling.install()

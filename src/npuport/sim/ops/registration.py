@@ -17,6 +17,8 @@ from typing import Any, TypeVar
 import torch
 
 from npuport.sim.recorder.references import observed
+from npuport.sim.refusals import guarded
+from npuport.sim.saturation import saturate, saturates
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -41,7 +43,8 @@ class Kernel:
 
     def callable(self) -> Callable[..., Any]:
         """What the dispatcher calls."""
-        function = on_npu(self.function, mixed=self.mixed) if self.lend else self.function
+        lent = guarded(self.operator, self.function)
+        function = on_npu(lent, mixed=self.mixed) if self.lend else self.function
         return observed(self.operator, function, nested=not self.lend)
 
 
@@ -164,7 +167,10 @@ def on_npu(function: Callable[..., Any], *, mixed: bool = False) -> Callable[...
         outer = device_of_call(), getattr(_running, "owners", {})
         _running.device, _running.owners = loan.device or _HOST, loan.owners
         try:
-            return loan.hand_back(function(*positional, **named))
+            result = function(*positional, **named)
+            if saturates():
+                saturate(result, loan.device)
+            return loan.hand_back(result)
         finally:
             _running.device, _running.owners = outer
 

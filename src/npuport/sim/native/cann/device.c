@@ -208,11 +208,10 @@ aclError aclrtDeviceTaskAbort(int32_t device, uint32_t timeout) {
     return check_device(device);
 }
 
-/* What this CANN can do: 0 keeps Inf and NaN, 1 bfloat16, 2 compiles operators at run time. The saturation of the 910A is not simulated,
- * so it keeps Inf too, and gradient scalers see an overflow as on the other chips. */
+/* What this CANN can do: 0 keeps Inf and NaN, 1 bfloat16, 2 compiles operators at run time. */
 aclError aclGetCannAttribute(int attribute, int32_t* value) {
     if (attribute < 0 || attribute > 2) return npuport_fail(ACL_ERROR_INVALID_PARAM, "unknown CANN attribute %d", attribute);
-    *value = 1;
+    *value = attribute != 0 || setting("NPUPORT_SIM_INF_NAN", 1);
     return ACL_SUCCESS;
 }
 

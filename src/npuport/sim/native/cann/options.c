@@ -37,7 +37,7 @@ aclError aclGetCompileopt(int option, char* value, size_t room) {
 }
 
 aclError aclrtSetDeviceSatMode(int mode) {
-    (void)mode; /* 910A only: saturation is not simulated, Inf and NaN stay */
+    (void)mode; /* the kernels ask torch_npu for it */
     return ACL_SUCCESS;
 }
 

@@ -12,6 +12,8 @@
 #include "call.h"
 #include "precision.h"
 #include "recorder.h"
+#include "refusals.h"
+#include "saturation.h"
 
 namespace npuport {
 
@@ -23,6 +25,8 @@ struct OperatorFacts {
   c10::DispatchKey run_as;    // the key whose kernel computes
   LackingTypes lacking;       // what PyTorch's CPU kernel cannot compute, or not as closely as the device
   std::optional<size_t> index_argument;  // may be int32 on the device, and must be int64 for PyTorch
+  Refusals refusals;          // what the simulated chip does not take
+  Computes computes = Computes::always;  // whether infinities saturate, on a chip that does
   std::atomic<int64_t> calls{0};
   std::shared_ptr<OperatorLog> log;
 };
@@ -34,15 +38,19 @@ class CpuKernel final : public c10::OperatorKernel {
   // `stack` ends with the arguments of the call, npu tensors among them; afterwards it ends with the results.
   void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
     facts_->calls.fetch_add(1, std::memory_order_relaxed);
+    facts_->refusals.check(op, *stack, facts_->arguments);
     const Recorded recorded(op, *facts_->log, *stack, facts_->arguments, facts_->returns);
+    const bool saturated = saturates() && computes(facts_->computes, *stack, facts_->arguments);
     at::AutoDispatchBelowADInplaceOrView below_autograd;
     Aliases aliases(op, facts_->mixes_devices);
     std::vector<GeneratorOfCall> generators;
     lend(stack, aliases, generators);
+    const auto targets = saturated ? written(op, *stack, facts_->arguments) : std::vector<c10::IValue>();
     {
       DefaultGeneratorOfCall default_generator(facts_->draws && generators.empty(), device_index(aliases));
       call_cpu_kernel(op, stack, facts_->lacking);
     }
+    if (saturated) saturate_call(op, targets, *stack, device_index(aliases));
     for (auto& generator : generators) generator.finish();
     aliases.finish();
     hand_back(stack, aliases);
@@ -83,6 +91,7 @@ class OwnKernel final : public c10::OperatorKernel {
   explicit OwnKernel(std::shared_ptr<OperatorFacts> facts) : facts_(std::move(facts)) {}
 
   void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
+    facts_->refusals.check(op, *stack, facts_->arguments);
     const Recorded recorded(op, *facts_->log, *stack, facts_->arguments, facts_->returns);
     op.callBoxedForDispatchKey(facts_->run_as, *stack);
   }

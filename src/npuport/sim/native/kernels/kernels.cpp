@@ -18,6 +18,12 @@ std::map<std::string, Facts>& installed() {
   return table;
 }
 
+// Operators that run PyTorch's own kernel: one entry for each key.
+std::multimap<std::string, Facts>& composed() {
+  static std::multimap<std::string, Facts> table;
+  return table;
+}
+
 std::vector<std::unique_ptr<torch::Library>>& libraries() {
   static auto* kept = new std::vector<std::unique_ptr<torch::Library>>();  // never freed: the dispatcher outlives static destructors
   return *kept;
@@ -79,9 +85,43 @@ void install_own_kernels(const std::vector<std::string>& names, const std::strin
     for (const auto& name : names) {
       auto facts = facts_of(find(name), c10::parseDispatchKey(run_as), true);
       library.impl(short_name(name).c_str(), torch::CppFunction::makeFromBoxedFunctor(std::make_unique<OwnKernel>(facts)));
+      composed().emplace(name, facts);
     }
   }
 }
+
+// What the simulated chip does not take; a Python kernel of npuport_sim::refused hears of it. Operators without a kernel of ours are skipped.
+void refuse(const std::vector<std::string>& names, const std::vector<int64_t>& dtypes, const c10::List<std::vector<int64_t>>& arguments) {
+  for (size_t i = 0; i < names.size(); ++i) {
+    const auto add = [&](const Facts& facts) { facts->refusals.add(static_cast<uint64_t>(dtypes[i]), arguments.get(i)); };
+    if (const auto found = installed().find(names[i]); found != installed().end()) add(found->second);
+    const auto [first, last] = composed().equal_range(names[i]);
+    for (auto at = first; at != last; ++at) add(at->second);
+  }
+}
+
+void refuse_casts(const std::string& copy, int64_t dtypes, const std::string& cast) {
+  installed().at(copy)->refusals.add_cast(static_cast<uint64_t>(dtypes), cast);
+}
+
+// From now on computations saturate; the operators in `moving`, and copies that do not cast, compute nothing.
+void start_saturation(const std::vector<std::string>& moving) {
+  saturates() = true;
+  for (const auto& [name, facts] : installed()) {
+    const auto base = name.substr(0, name.find('.'));
+    if (std::find(moving.begin(), moving.end(), base) != moving.end()) facts->computes = Computes::never;
+    if (base == "aten::copy_") facts->computes = Computes::in_casts;
+  }
+}
+
+bool take_overflow_flag(int64_t device, bool clear) {
+  auto& flag = overflow_flag(static_cast<c10::DeviceIndex>(device));
+  return clear ? flag.exchange(false) : flag.load();
+}
+
+void saturate_result(const at::Tensor& computed, int64_t device) { saturate(computed, static_cast<c10::DeviceIndex>(device)); }
+
+int64_t scalar_type(const at::Tensor& tensor) { return static_cast<int64_t>(tensor.scalar_type()); }
 
 c10::Dict<std::string, int64_t> counts() {
   c10::Dict<std::string, int64_t> result;
@@ -143,6 +183,13 @@ at::Tensor alias(const at::Tensor& npu) {
 TORCH_LIBRARY(npuport_sim, library) {
   library.def("install_cpu_kernels(str[] names, str[] mixing, str[] fused, str[] indices) -> ()", &install_cpu_kernels);
   library.def("install_own_kernels(str[] names, str run_as, str[] at) -> ()", &install_own_kernels);
+  library.def("refuse(str[] names, int[] dtypes, int[][] arguments) -> ()", &refuse);
+  library.def("refuse_casts(str copy, int dtypes, str cast) -> ()", &refuse_casts);
+  library.def("refused(str operator, int dtype, int device) -> ()");
+  library.def("scalar_type(Tensor tensor) -> int", &scalar_type);
+  library.def("start_saturation(str[] moving) -> ()", &start_saturation);
+  library.def("take_overflow_flag(int device, bool clear) -> bool", &take_overflow_flag);
+  library.def("saturate(Tensor(a!) computed, int device) -> ()", &saturate_result);
   library.def("counts() -> Dict(str, int)", &counts);
   library.def("reset_counts() -> ()", &reset_counts);
   library.def("add_default_generator(Generator? npu) -> ()", &add_default_generator);
