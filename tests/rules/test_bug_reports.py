@@ -526,3 +526,21 @@ def test_no_more_reports_are_without_a_finding() -> None:
 @pytest.mark.parametrize("settings", [Settings(), Settings(target="agnostic")], ids=["npu", "agnostic"])
 def test_nothing_is_said_of_programs_without_cuda(title: str, settings: Settings) -> None:
     assert findings(Report(title, "", SILENT[title], "", "", settings=settings)) == []
+
+
+def test_one_word_on_the_convolutions_of_a_class_is_enough() -> None:
+    text = """
+        from torch import nn
+
+        class First(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.a = nn.Conv3d(1, 1, 1)
+                self.b = nn.Conv3d(1, 1, 1)
+
+        class Second(nn.Conv3d):
+            def twin(self):
+                return nn.Conv3d(1, 1, 1)
+    """
+    found = [finding.location.line for finding in findings(Report("", "", text, "", "")) if finding.code == "NP453"]
+    assert found == [6, 9]

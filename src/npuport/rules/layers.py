@@ -8,14 +8,14 @@ from collections.abc import Iterator
 from npuport.facts import operator_status
 from npuport.findings import Basis, Finding, Severity
 from npuport.rules.base import Context, Rule
-from npuport.source.module import ancestors
+from npuport.source.module import ancestors, parent
 
 _CONV = {"torch.nn.Conv3d", "torch.nn.LazyConv3d", "torch.nn.functional.conv3d"}
 _TRANSPOSED = {"torch.nn.ConvTranspose3d", "torch.nn.LazyConvTranspose3d", "torch.nn.functional.conv_transpose3d"}
 
 
 class ConvolutionOfVolumes(Rule):
-    """A convolution over three dimensions: a layer, a function, or a class made from the layer."""
+    """The first convolution over three dimensions in a class or function: a layer, a function, or a base class."""
 
     code = "NP453"
     name = "convolution-of-volumes"
@@ -29,7 +29,7 @@ class ConvolutionOfVolumes(Rule):
             name = context.name_of(place)
             if name in _TRANSPOSED:
                 yield self._transposed(place, context)
-            elif name in _CONV:
+            elif name in _CONV and _is_first(place, context):
                 yield context.finding(
                     self,
                     place,
@@ -49,6 +49,23 @@ class ConvolutionOfVolumes(Rule):
             basis=_TRANSPOSED_BASIS,
             severity=Severity.WARNING if missing else Severity.INFO,
         )
+
+
+def _is_first(place: ast.expr, context: Context) -> bool:
+    """Whether no convolution of volumes stands above in the same class or function: one word on each is enough."""
+    outermost = [one for one in ancestors(place) if isinstance(one, ast.ClassDef | ast.FunctionDef)]
+    if not outermost:
+        return True
+    before = (place.lineno, place.col_offset)
+    return not any(
+        isinstance(part, ast.Name | ast.Attribute)
+        and (part.lineno, part.col_offset) < before
+        and (part.id if isinstance(part, ast.Name) else part.attr).lower().endswith("conv3d")
+        and isinstance(around := parent(part), ast.Call | ast.ClassDef)
+        and (part in around.bases if isinstance(around, ast.ClassDef) else part is around.func)
+        and context.name_of(part) in _CONV
+        for part in ast.walk(outermost[-1])
+    )
 
 
 _CONV_BASIS = Basis("torch_npu documents on native APIs; hiyouga/LlamaFactory issue 6694", "documented", "2.13.0")
