@@ -339,6 +339,8 @@ def case_routing_with_capacity_and_quantisation():
     fixed = {"scale": torch.tensor([20.0]).npu(), "offset": torch.tensor([3.0]).npu()}
     rows, *_ = npu.npu_moe_init_routing_v2(x.npu(), experts.npu(), expert_num=EXPERTS, quant_mode=0, **fixed)
     close(rows, torch.stack([(x[i // CHOICES].half() * 20 + 3).round() for i in order]))
+    none = npu.npu_moe_init_routing_v2(x[:0].npu(), experts[:0].npu(), expert_num=EXPERTS)
+    assert [t.numel() for t in none] == [0, 0, EXPERTS, 0] and not none[2].any()
     raises(
         NotImplementedError, "quant_mode 2", lambda: npu.npu_moe_init_routing_v2(x.npu(), experts.npu(), quant_mode=2)
     )

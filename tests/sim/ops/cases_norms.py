@@ -272,7 +272,7 @@ def case_positions_of_several_kinds_rule_their_sections():
     every = angles[positions]
     sections = torch.cat([every[0, :, :2], every[1, :, 2:3], every[2, :, 3:]], -1)
     by_turns = torch.stack([every[0, :, 0], every[1, :, 1], every[2, :, 2], every[0, :, 3]], -1)
-    for mode in ("half", "interleaved"):
+    for mode in ("half", "interleave"):
         plain = npu.npu_mrope(positions[0].npu(), query.npu(), key.npu(), cache.npu(), head, rotary_mode=mode)
         close(plain[0], expected(query, every[0], mode)), close(plain[1], expected(key, every[0], mode))
         for cache_mode, of_token in (("default", sections), ("interleave", by_turns)):
@@ -281,6 +281,12 @@ def case_positions_of_several_kinds_rule_their_sections():
                 mrope_section=[2, 1, 1], rotary_mode=mode, cache_mode=cache_mode,
             )  # fmt: skip
             close(found[0], expected(query, of_token, mode)), close(found[1], expected(key, of_token, mode))
+
+
+def case_unknown_modes_of_mrope_are_errors():
+    x, positions = torch.randn(2, 8).npu(), torch.arange(2).npu()
+    raises(RuntimeError, "cache_mode", lambda: npu.npu_mrope(positions, x, x, x, 8, cache_mode="other"))
+    raises(RuntimeError, "rotary_mode", lambda: npu.npu_mrope(positions, x, x, x, 8, rotary_mode="interleaved"))
 
 
 def case_keys_are_normalised_rotated_and_cached():

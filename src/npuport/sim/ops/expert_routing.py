@@ -72,6 +72,11 @@ def npu_moe_init_routing_v2(
     if x.dim() != 2 or expert_idx.dim() != 2:
         raise RuntimeError(f"The x and expert_idx should be 2-Dimension, current are {x.dim()} and {expert_idx.dim()}.")
     start, end = active_expert_range or (0, expert_num)
+    if not x.size(0):
+        shape = (expert_num, 2) if expert_tokens_num_type == _KEY_VALUE else (end - start,)
+        dtype = x.dtype if quant_mode == _NO_QUANT else torch.int8
+        indices = torch.zeros(0, dtype=torch.int32)
+        return x.to(dtype), indices, torch.zeros(shape, dtype=torch.int64), torch.zeros(0)
     experts, order = _active_experts(expert_idx, start, end)
     total, choices = int(((experts >= start) & (experts < end)).sum()), expert_idx.size(1)
     counts = torch.bincount(experts[:total] - start, minlength=end - start)

@@ -2,7 +2,8 @@
 
 Sources: Ascend/op-plugin docs/zh/custom_APIs/torch_npu/torch_npu-npu_rotary_mul.md, …-apply_rotary_pos_emb.md,
 …-npu_mrope.md, …-npu_interleave_rope.md; CANN's rotary_position_embedding (hicann/ops-transformer posembedding/) for
-the quarter mode; op_plugin/ops/opapi/RotaryMul*.cpp, which cast cos and sin to the dtype of x first.
+the quarter mode; op_plugin/ops/opapi/RotaryMul*.cpp, which cast cos and sin to the dtype of x first, and
+RopeWithSinCosCacheKernelNpuOpApi.cpp.
 """
 
 from __future__ import annotations
@@ -111,6 +112,10 @@ def npu_mrope(
     """Query [T, N·D] and key, rotated by the angles that a cache [positions, cos | sin] has for the positions of the
     tokens: [T], or several positions a token [m, T] of which each rules its section of the angles.
     """
+    if rotary_mode not in (None, "half", "interleave"):  # the page says interleaved, which op-plugin does not accept
+        raise RuntimeError(f"rotary_mode only support half or interleave, but got {rotary_mode}")
+    if cache_mode not in (None, "default", "interleave"):
+        raise RuntimeError(f"cache_mode only support default or interleave, but got {cache_mode}")
     cos, sin = wide(cos_sin_cache[positions.long()]).chunk(2, dim=-1)
     if positions.dim() == 2:
         sections = list(mrope_section or ())
@@ -126,7 +131,7 @@ def _of_sections(angles: Tensor, sections: list[int], cache_mode: str) -> Tensor
     if cache_mode == "default":
         parts = angles.split(sections, dim=-1)
         return torch.cat([part[i] for i, part in enumerate(parts)], dim=-1)
-    if cache_mode != "interleave" or len(sections) != 3:
+    if len(sections) != 3:
         raise NoReferenceError("npu::npu_mrope", f"cache_mode {cache_mode} for {len(sections)} sections")
     merged = angles[0].clone()
     for i in (1, 2):
