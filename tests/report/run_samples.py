@@ -63,6 +63,7 @@ def document(**changes: Any) -> dict[str, Any]:
             operator("aten::mm", "native"),
             operator("aten::t", "composed"),
         ],
+        "refusals": [],
         "fallbacks": [event(11, 10, 1.0, operator="aten::lgamma.out")],
         "synchronizations": [
             event(12, 20, 2.0, at={"source": "print(loss)"}, operator="aten::_local_scalar_dense", cause="value"),

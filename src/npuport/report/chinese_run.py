@@ -61,6 +61,10 @@ RUN_SENTENCES = {
         "这些行在一步又一步中遇到新的形状。NPU 可能为每个新形状重新编译算子（jit_compile，在 Ascend910A "
         "和 Ascend310P 上默认开启）。填充到少数几种长度即可避免。"
     ),
+    "What the chip does not take": "芯片不接受的类型",
+    ("Computed here all the same. Refused: the device raises an error. Untested: no document lists the dtype."): (
+        "此处照常计算。被拒绝：设备会报错。未经测试：没有文档列出该数据类型。"
+    ),
     "What follows was recorded until then.": "以下是中止之前的记录。",
     "a process did not end by itself": "有进程未自行结束",
     "a shape depends on values": "形状取决于数值",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from typing import Any
 
 import checks
@@ -150,6 +151,20 @@ def check_a_block_has_a_report_too() -> None:
     assert report["schema"] == "npuport-run/1" and report["run"]["complete"]
     assert report["synchronizations"][0]["place"]["path"].endswith("recorder.py")
     assert {one["name"]: one["status"] for one in report["operators"]}["aten::sum"] == "native"
+
+
+def check_what_the_chip_refuses_is_named_with_its_line() -> None:
+    a = torch.ones(4, 4, device="npu", dtype=torch.int16)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with recording() as recorder:
+            torch.nn.functional.adaptive_avg_pool2d(a.float()[None], 2)
+            a.to(torch.int16).sigmoid()
+            first = line() - 1
+    (refused,) = recorder.report()["refusals"]
+    assert (refused["operator"], refused["dtype"], refused["place"]["line"]) == ("aten::sigmoid", "int16", first), (
+        refused
+    )
 
 
 def check_waiting_explicitly_is_a_synchronisation() -> None:

@@ -24,7 +24,7 @@ def record(**changes: Any) -> dict[str, Any]:
         "seconds": 2.0, "until": 102.0, "steps": 10,
         "sites": [["/work/run/train.py", 3, "main", None, None],
                   ["/elsewhere/model.py", 4, "forward", "lib/x.py:5", "call()"]],
-        "operators": [], "events": [], "memory": [], "allocator": [], "ended": "exit", "error": None,
+        "operators": [], "events": [], "refusals": [], "memory": [], "allocator": [], "ended": "exit", "error": None,
     }  # fmt: skip
     return base | changes
 
@@ -155,7 +155,8 @@ def test_memory_against_the_chips() -> None:
         ("aten::lgamma.out", ["float32"], "Ascend910B3", "cpu"),
         ("aten::max", ["float32"], "Ascend910B3", "native"),  # other overloads of it fall back
         ("npu::npu_swiglu", ["float16"], "Ascend910B3", "native"),
-        ("aten::mm", ["bfloat16"], "Ascend910A", "refused"),
+        ("aten::mm", ["bfloat16"], "Ascend310B1", "native"),
+        ("aten::mm", ["float64"], "Ascend310B1", "untested"),  # nobody measured its operators
         ("aten::mm", ["bfloat16"], "Ascend910B3", "native"),
         ("aten::logit", ["float32"], "Ascend910B3", "partly_cpu"),
         ("aten::copy_", ["float64"], "Ascend910B3", "native"),
@@ -164,6 +165,22 @@ def test_memory_against_the_chips() -> None:
 )
 def test_status_on_the_chip(operator: str, dtypes: list[str], chip: str, expected: str) -> None:
     assert status_of(operator, dtypes, chip, "2.13.0").status == expected
+
+
+def test_what_the_chip_did_not_take() -> None:
+    met = [["aten::mm", "bfloat16", "stated", 0, 3], ["aten::exp", "int16", "unlisted", 1, 1]]
+    seen = [shapes("aten::mm", ([4, 4], 0, 3), dtype="BFloat16"), shapes("aten::exp", ([4], 0, 1), dtype="Short")]
+    run = Run(["train.py"], "Ascend910A", 1, 32, "2.13.0", "2.13.0", exit_code=0)
+    document = built(record(operators=seen, refusals=met), record(operators=seen, refusals=met[:1]), run=run)
+    refused, untested = document["refusals"]
+    assert (refused["operator"], refused["dtype"], refused["count"], refused["place"]["line"]) == (
+        "aten::mm", "bfloat16", 6, 3,
+    )  # fmt: skip
+    assert "MatMul refuses bfloat16" in refused["reason"] and untested["certainty"] == "unlisted"
+    assert {one["name"]: one["status"] for one in document["operators"]} == {
+        "aten::mm": "refused",
+        "aten::exp": "untested",
+    }
 
 
 def test_a_report_is_written_whole_or_not_at_all(tmp_path: Path) -> None:

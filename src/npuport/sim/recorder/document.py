@@ -12,7 +12,7 @@ from npuport import __version__
 from npuport.facts.chips import all_chips
 from npuport.sim.recorder import places, shapes
 from npuport.sim.recorder.places import Places
-from npuport.sim.recorder.statuses import ORDER, status_of
+from npuport.sim.recorder.statuses import ORDER, refusal, status_of
 
 SCHEMA = "npuport-run/1"
 GIB = 1 << 30
@@ -72,6 +72,7 @@ def build(run: Run, records: Sequence[Record]) -> dict[str, Any]:
         "error": _error(failing[0]) if failing else None,
         "processes": [_process(record) for record in ordered],
         "operators": operators,
+        "refusals": _refusals(pairs, run),
         "fallbacks": events("fallback", _fallback),
         "synchronizations": sorted(
             [
@@ -127,14 +128,19 @@ def _calls(operator: Mapping[str, Any]) -> int:
 
 def _operators(pairs: Sequence[tuple[Record, Places]], run: Run) -> list[dict[str, Any]]:
     merged: dict[str, list[tuple[Mapping[str, Any], Places]]] = defaultdict(list)
+    met: dict[str, dict[str, str]] = defaultdict(dict)
     for record, where in pairs:
         for operator in record["operators"]:
             merged[operator["name"]].append((operator, where))
-    found = [_operator(name, seen, run) for name, seen in merged.items()]
+        for name, dtype, certainty, *_place_and_count in record["refusals"]:
+            met[name][dtype] = certainty
+    found = [_operator(name, seen, met[name], run) for name, seen in merged.items()]
     return sorted(found, key=lambda one: (ORDER.index(one["status"]), -one["calls"], one["name"]))
 
 
-def _operator(name: str, seen: Sequence[tuple[Mapping[str, Any], Places]], run: Run) -> dict[str, Any]:
+def _operator(
+    name: str, seen: Sequence[tuple[Mapping[str, Any], Places]], met: Mapping[str, str], run: Run
+) -> dict[str, Any]:
     by_inputs: dict[str, dict[str, Any]] = {}
     for operator, where in seen:
         for one in operator["shapes"]:
@@ -147,7 +153,7 @@ def _operator(name: str, seen: Sequence[tuple[Mapping[str, Any], Places]], run: 
             entry["first_step"] = min(entry["first_step"], one["first_step"])
     ordered = sorted(by_inputs.values(), key=lambda one: (-one["calls"], one["first_step"], str(one["inputs"])))
     dtypes = {tensor["dtype"] for one in ordered for tensor in one["inputs"] if tensor["dtype"] and not tensor["host"]}
-    status = status_of(name, dtypes, run.chip, run.torch_npu)
+    status = status_of(name, dtypes, run.chip, run.torch_npu, met)
     return {
         "name": name,
         "status": status.status,
@@ -164,6 +170,22 @@ def _operator(name: str, seen: Sequence[tuple[Mapping[str, Any], Places]], run: 
 
 def _input(name: str, dtype: str, shape: Sequence[int], device: str = "npu") -> dict[str, Any]:
     return {"name": name, "dtype": _DTYPES.get(dtype, dtype), "shape": list(shape), "host": device == "cpu"}
+
+
+def _refusals(pairs: Sequence[tuple[Record, Places]], run: Run) -> list[dict[str, Any]]:
+    """Operators that met a dtype which the chip does not take, by line."""
+    merged: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for record, where in pairs:
+        for name, dtype, certainty, site, count in record["refusals"]:
+            place = where[site]
+            known = refusal(name, dtype, certainty, run.chip)
+            entry = merged.setdefault(
+                (name, dtype, *places.key(place)),
+                {"operator": name, "dtype": dtype, "certainty": certainty, "reason": known.reason, "place": place,
+                 "count": 0},
+            )  # fmt: skip
+            entry["count"] += count
+    return sorted(merged.values(), key=lambda one: (one["certainty"], -one["count"], one["operator"]))
 
 
 # events

@@ -17,10 +17,12 @@ import sys
 import threading
 import time
 import weakref
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from npuport.sim import refusals
 from npuport.sim.call_site import CallSite, call_site
 from npuport.sim.recorder import places
 from npuport.sim.recorder.references import reference_json
@@ -49,6 +51,7 @@ class Recorder:
         self._events: dict[tuple[str, str, str, int], list[int]] = {}
         self._references: dict[str, dict[tuple[Any, ...], list[int]]] = {}
         self._optimizers: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+        self._refused_before: Counter[refusals.Refused] = Counter()
         self._rank: int | None = None
         self._memory: dict[int, list[int]] = {}
         self._started = time.time()
@@ -66,6 +69,7 @@ class Recorder:
 
         library = torch.ops.npuport_sim
         library.recorder_clear()
+        self._refused_before = refusals.met.copy()
         _watch()
         address = ctypes.cast(self._c_callback, ctypes.c_void_p).value
         library.recorder_start(address, sorted(_falling_back()))
@@ -104,6 +108,7 @@ class Recorder:
         import torch
 
         native = json.loads(torch.ops.npuport_sim.recorder_snapshot())
+        refused = self._refusals()
         self._look_at_memory()
         with self._lock:
             return {
@@ -119,6 +124,7 @@ class Recorder:
                 "sites": [[s.path, s.line, s.function, s.library, places.library_source(s)] for s in self._sites],
                 "operators": native["operators"] + reference_json(self._references),
                 "events": [[*key, *values] for key, values in self._events.items()],
+                "refusals": refused,
                 "memory": native["memory"],
                 "allocator": [[device, *values] for device, values in sorted(self._memory.items())],
                 "ended": None,
@@ -178,7 +184,19 @@ class Recorder:
         if site is None:
             return -1
         with self._lock:
-            return self._sites.setdefault(site, len(self._sites))
+            return self._number_of(site)
+
+    def _refusals(self) -> list[list[Any]]:
+        """What the chip did not take since the start: operator, dtype, certainty, site, count."""
+        new = refusals.met - self._refused_before
+        with self._lock:
+            return [
+                [one.operator, one.dtype, one.certainty, self._number_of(CallSite(one.path, one.line, "")), count]
+                for one, count in new.items()
+            ]
+
+    def _number_of(self, site: CallSite) -> int:
+        return self._sites.setdefault(site, len(self._sites))
 
     def _optimizer_stepped(self, optimizer: Any, *_arguments: Any) -> None:
         import torch

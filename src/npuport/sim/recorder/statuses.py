@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from npuport.facts.chips import chip as chip_named
 from npuport.facts.dtypes import dtype as dtype_named
+from npuport.facts.operator_dtypes import refused_dtypes
 from npuport.facts.operators import operator_status
 
 Status = Literal["native", "composed", "untested", "partly_cpu", "cpu", "refused", "unknown"]
@@ -30,13 +31,40 @@ class ChipStatus:
     certainty: str
 
 
-def status_of(operator: str, dtypes: Iterable[str], chip: str, torch_npu: str) -> ChipStatus:
-    """``operator``: ``namespace::name.overload``; ``dtypes``: of the tensors it was given, such as "bfloat16"."""
+def status_of(
+    operator: str, dtypes: Iterable[str], chip: str, torch_npu: str, met: Mapping[str, str] | None = None
+) -> ChipStatus:
+    """``operator``: ``namespace::name.overload``; ``dtypes``: of the tensors it was given, such as "bfloat16".
+
+    ``met``: dtypes of which the simulated chip said in the run that it does not take them, with the certainty of that:
+    "stated" or "unlisted".
+    """
     found = _by_operator(operator, torch_npu)
-    by_dtype = _by_dtype(operator, sorted(set(dtypes)), chip)
-    if by_dtype is not None and ORDER.index(by_dtype.status) < ORDER.index(found.status):
-        return by_dtype
-    return found
+    against = [refusal(operator, dtype, certainty, chip) for dtype, certainty in sorted((met or {}).items())]
+    if not against and not refused_dtypes(_family(chip)):  # nobody measured the operators of this chip
+        against = _by_dtype(operator, sorted(set(dtypes)), chip)
+    return min([*against, found], key=lambda one: ORDER.index(one.status))
+
+
+def refusal(operator: str, dtype: str, certainty: str, chip: str) -> ChipStatus:
+    """What is known against a dtype that the simulated chip did not take."""
+    entries = refused_dtypes(_family(chip))
+    entry = next((one for one in entries if one.operator == operator and dtype in one.dtypes), None)
+    status: Status = "refused" if certainty == "stated" else "untested"
+    if entry is None:  # a rule for all operators of torch_npu's own: the chip has no bfloat16
+        known = chip_named(chip)
+        assert known is not None
+        basis = known.basis
+        return ChipStatus(status, f"{known.name} has no {dtype}", basis.source, basis.version, certainty)
+    by = entry.by or "torch_npu"
+    what = f"{by} refuses {dtype}" if certainty == "stated" else f"the document on {by} does not list {dtype}"
+    takes = f"; it takes {', '.join(entry.accepts)}" if entry.accepts else ""
+    return ChipStatus(status, what + takes, entry.basis.source, entry.basis.version, certainty)
+
+
+def _family(chip: str) -> str:
+    known = chip_named(chip)
+    return known.family if known is not None else ""
 
 
 def _by_operator(operator: str, torch_npu: str) -> ChipStatus:
@@ -58,21 +86,21 @@ def _by_operator(operator: str, torch_npu: str) -> ChipStatus:
     return ChipStatus("native", "has an NPU kernel", *source)
 
 
-def _by_dtype(operator: str, dtypes: list[str], chip: str) -> ChipStatus | None:
-    """What is known against one of its dtypes."""
+def _by_dtype(operator: str, dtypes: list[str], chip: str) -> list[ChipStatus]:
+    """What is known against its dtypes in general."""
+    found = []
     known = chip_named(chip)
     for name in dtypes:
         if name == "bfloat16" and known is not None and not known.bf16:
-            basis = known.basis
-            return ChipStatus("refused", f"{known.name} has no bfloat16", basis.source, basis.version, basis.certainty)
+            basis, reason = known.basis, f"{known.name} has no bfloat16"
+            found.append(ChipStatus("refused", reason, basis.source, basis.version, basis.certainty))
         fact = dtype_named(name)
         if fact is None or fact.status == "full" or _base(operator) in _ANY_DTYPE:
             continue
-        basis = fact.basis
         status: Status = "refused" if fact.status == "refused" else "untested"
         reason = f"{name}: {fact.note or 'few operators take it'}"
-        return ChipStatus(status, reason, basis.source, basis.version, basis.certainty)
-    return None
+        found.append(ChipStatus(status, reason, fact.basis.source, fact.basis.version, fact.basis.certainty))
+    return found
 
 
 def _base(operator: str) -> str:
