@@ -31,7 +31,7 @@ OF_THE_ENGINE = {
     "NP903": "cuda-outside-python",
     "NP990": "unused-suppression",
 }
-FROM_A_RUN = {"NP613", "NP614"}  # tests/analysis/test_run_report.py shows them
+FROM_A_RUN = {"NP613", "NP614"}  # tests/analysis/test_findings_of_a_run.py shows them
 NAMES = {rule.code: rule.name for rule in all_rules()} | {rule.code: rule.name for rule in FILE_RULES} | OF_THE_ENGINE
 
 
