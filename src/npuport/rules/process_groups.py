@@ -117,7 +117,7 @@ class DeviceIdAsNumber(Rule):
                     keyword.value,
                     "older releases of torch take a torch.device only here, and what a number means is left to the"
                     ' accelerator and to patches such as transfer_to_npu: say torch.device("npu", index)',
-                    basis=Basis("vllm-project/speculators pull request 775", "documented"),
+                    basis=Basis("vllm-project/speculators pull request 775", "inferred"),
                 )
 
 
