@@ -11,6 +11,7 @@ from pathlib import Path
 
 import checks
 import torch
+import torch_npu
 
 assert torch.npu.get_device_properties(1).name == torch.npu.get_device_name(0)  # before anything is on the device
 assert torch.npu.get_device_properties("npu:0").total_memory == torch.npu.mem_get_info()[1]
@@ -97,6 +98,19 @@ def check_pinned_memory() -> None:
     assert pinned.is_pinned() and torch.empty(3, pin_memory=True).is_pinned() and not torch.empty(3).is_pinned()
     assert pinned.to("npu", non_blocking=True).cpu().tolist() == [0.0, 1.0, 2.0, 3.0, 4.0]
     assert not pinned.clone().is_pinned()
+
+
+def check_memory_of_the_host_that_the_device_sees() -> None:
+    for _ in range(3):
+        held = [
+            torch_npu.empty_with_swapped_memory([256 * n], dtype=torch.float32, device="npu:0") for n in range(1, 6)
+        ]
+        for number, tensor in enumerate(held):
+            tensor.fill_(float(number))
+        assert [(tensor + 1).sum().item() for tensor in held] == [256.0 * n * n for n in range(1, 6)]
+        assert all(tensor.data_ptr() % 4096 == 0 for tensor in held)
+        del held, tensor
+        torch.npu.empty_cache()
 
 
 def check_a_delay_is_accepted() -> None:

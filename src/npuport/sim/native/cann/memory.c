@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { ALIGNMENT = 512, HOST = -1 };
+enum { ALIGNMENT = 512, PAGE = 4096, HOST = -1 };
 typedef struct Block { char* start; size_t size; int device; struct Block* next; } Block;
 typedef struct { int file; size_t size; int device; bool imported; } Physical;
 
@@ -103,11 +103,12 @@ aclError aclrtFree(void* pointer) {
     return ACL_SUCCESS;
 }
 
+/* In whole pages, as torch_npu's swapped memory takes for granted. */
 aclError aclrtMallocHost(void** pointer, size_t size) {
-    size_t rounded = (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-    *pointer = aligned_alloc(ALIGNMENT, rounded ? rounded : ALIGNMENT);
+    size_t rounded = size ? (size + PAGE - 1) / PAGE * PAGE : PAGE;
+    *pointer = aligned_alloc(PAGE, rounded);
     if (!*pointer) return npuport_fail(ACL_ERROR_RT_MEMORY_ALLOCATION, "the host has no %zu bytes left", size);
-    remember(*pointer, rounded ? rounded : ALIGNMENT, HOST);
+    remember(*pointer, rounded, HOST);
     return ACL_SUCCESS;
 }
 
