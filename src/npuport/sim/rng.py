@@ -18,6 +18,7 @@ def install() -> None:
     """Connect the default generator of every simulated device with the CPU's."""
     import torch
     import torch_npu
+    from torch.utils._python_dispatch import _disable_current_modes
     from torch_npu.npu import random as npu_random
 
     kernels = torch.ops.npuport_sim
@@ -34,11 +35,13 @@ def install() -> None:
 
     def get_rng_state(device: Any = "npu") -> torch.Tensor:
         connect()
-        return kernels.default_generator_state(index_of(device))
+        with _disable_current_modes():  # a generator is real, also among fake tensors
+            return kernels.default_generator_state(index_of(device))
 
     def set_rng_state(new_state: torch.Tensor, device: Any = "npu") -> None:
         connect()
-        kernels.set_default_generator_state(index_of(device), new_state)
+        with _disable_current_modes():
+            kernels.set_default_generator_state(index_of(device), new_state)
 
     def all_devices() -> Iterable[int]:
         return range(torch_npu.npu.device_count())

@@ -197,5 +197,9 @@ void npuport_forget_failures(void) {
 }
 
 /* Asked by the kernels of operators before they touch device memory on the host; 0 or the error of something earlier in the stream. */
-aclError npuport_settle(void* stream) { return npuport_drain(npuport_stream(stream), -1); }
+aclError npuport_settle(void* handle) {
+    Stream* stream = npuport_stream(handle);
+    return !unsettled || npuport_holds(stream) ? ACL_SUCCESS : npuport_drain(stream, -1);
+}
+
 const _Atomic int* npuport_unsettled(void) { return &unsettled; }
