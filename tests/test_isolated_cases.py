@@ -99,3 +99,17 @@ def test_the_list_of_known_failures() -> None:
 def test_the_list_is_in_order(project: str) -> None:
     rows = [(row.file, row.cases) for row in known_failures.read_known(importlib.import_module(project).PROJECT.known)]
     assert rows == sorted(set(rows))
+
+
+def test_classes_that_look_up_their_method_are_collected(tmp_path: Path) -> None:
+    text = """
+import unittest
+
+class TestPicky(unittest.TestCase):
+    def __init__(self, method_name="runTest"):
+        super().__init__(method_name)
+        getattr(self, method_name)
+    def test_one(self):
+        self.assertFalse(hasattr(self, "runTest"))
+"""
+    assert run(tmp_path, text) == {"TestPicky::test_one": ("pass", "")}

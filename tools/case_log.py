@@ -9,9 +9,11 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from _pytest.unittest import UnitTestCase
 
 LOG, DONE = "NPUPORT_CASE_LOG", "NPUPORT_CASES_DONE"
 _RANK = ("pass", "skip", "fail", "error")  # of several phases or subtests of one case, the last in this order counts
@@ -38,6 +40,22 @@ def pytest_collectreport(report: pytest.CollectReport) -> None:
         _write(finished=report.nodeid, outcome="error", text=_text(report), seconds=0.0)
     elif report.skipped:
         _write(finished=report.nodeid, outcome="skip", text=_text(report), seconds=0.0)
+
+
+def pytest_configure() -> None:
+    """Let pytest collect classes that look up the method they are made for: it makes each one for "runTest"."""
+    make: Callable[[UnitTestCase], object] = UnitTestCase.newinstance
+
+    def newinstance(self: UnitTestCase) -> object:
+        if hasattr(self.obj, "runTest"):
+            return make(self)
+        self.obj.runTest = lambda _case: None
+        try:
+            return make(self)
+        finally:
+            del self.obj.runTest
+
+    UnitTestCase.newinstance = newinstance  # type: ignore[method-assign]
 
 
 def pytest_runtest_logstart(nodeid: str) -> None:

@@ -11,6 +11,7 @@ import functools
 from collections.abc import Callable, Iterable
 from typing import Any
 
+_PLACE_BYTES = 16  # the state of a real NPU's generator: seed and offset
 _seeding_everything = False  # inside torch.manual_seed or torch.seed, which seed the CPU and every device
 
 
@@ -18,6 +19,7 @@ def install() -> None:
     """Connect the default generator of every simulated device with the CPU's."""
     import torch
     import torch_npu
+    from torch.utils._python_dispatch import _disable_current_modes
     from torch_npu.npu import random as npu_random
 
     kernels = torch.ops.npuport_sim
@@ -34,11 +36,22 @@ def install() -> None:
 
     def get_rng_state(device: Any = "npu") -> torch.Tensor:
         connect()
-        return kernels.default_generator_state(index_of(device))
+        with _disable_current_modes():  # a generator is real, also among fake tensors
+            return kernels.default_generator_state(index_of(device))
 
     def set_rng_state(new_state: torch.Tensor, device: Any = "npu") -> None:
         connect()
-        kernels.set_default_generator_state(index_of(device), new_state)
+        with _disable_current_modes():
+            if new_state.numel() == _PLACE_BYTES:
+                kernels.place_default_generator(index_of(device), *new_state.view(torch.int64).tolist())
+            else:
+                kernels.set_default_generator_state(index_of(device), new_state)
+
+    def place_of_default_generator(_tracker: Any = None) -> torch.Tensor:
+        connect()
+        with _disable_current_modes():
+            place = kernels.default_generator_place(torch_npu.npu.current_device())
+            return torch.tensor(place, dtype=torch.int64).view(torch.uint8).to("npu")
 
     def all_devices() -> Iterable[int]:
         return range(torch_npu.npu.device_count())
@@ -75,8 +88,21 @@ def install() -> None:
     for name, function in replacements.items():
         setattr(npu_random, name, function)
         setattr(torch_npu.npu, name, function)
+    _install_places(place_of_default_generator)
     torch.random._seed_custom_device = _marking(torch.random._seed_custom_device)
     torch_npu.npu._lazy_call(connect)
+
+
+def _install_places(place: Callable[[Any], Any]) -> None:
+    """DTensor computes with the 16 bytes that a generator of a device has as its state: give it those."""
+    from torch.distributed.tensor import _random
+
+    whole_state = _random.OffsetBasedRNGTracker._get_device_state
+
+    def get_device_state(self: Any) -> Any:
+        return place(self) if self._device.type == "npu" else whole_state(self)
+
+    _random.OffsetBasedRNGTracker._get_device_state = get_device_state
 
 
 def _marking(function: Callable[[int], None]) -> Callable[[int], None]:

@@ -142,6 +142,20 @@ def check_fully_sharded_of_the_first_kind() -> None:
             assert_equals_one_process(net)
 
 
+def check_objects_over_hccl() -> None:
+    group = dist.new_group(backend="hccl")
+    for turn in range(3):
+        gathered = [None] * WORLD if RANK == 0 else None
+        dist.gather_object({"rank": RANK, "text": "x" * (RANK * 77 + turn)}, gathered, group=group)
+        assert gathered is None or [len(each["text"]) for each in gathered] == [r * 77 + turn for r in range(WORLD)]
+        shared = [{"turn": turn}, "y" * 50] if RANK == 0 else [None, None]
+        dist.broadcast_object_list(shared, group=group)
+        assert shared == [{"turn": turn}, "y" * 50]
+        mine: list[object] = [None]
+        dist.scatter_object_list(mine, list(range(WORLD)) if RANK == 0 else None, group=group)
+        assert mine == [RANK]
+
+
 if __name__ == "__main__":
     with whole_program():
         checks.run(globals())

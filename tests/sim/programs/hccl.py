@@ -160,6 +160,23 @@ def check_a_group_sends_before_it_receives() -> None:
     assert [values[0] for values in received] == [6, 5]
 
 
+def check_what_follows_a_call_of_a_group_waits_for_it() -> None:
+    first, second = ranks_of_this_process()
+    ours, theirs, done = floats(1), floats(2), event()
+    succeed(HCCL.HcclGroupStart())
+    succeed(first.all_reduce(ours))
+    succeed(ACL.aclrtRecordEvent(done, first.stream))
+    succeed(second.all_reduce(theirs))
+    time.sleep(0.05)
+    assert not is_complete(done) and (ours[0], theirs[0]) == (1, 2)
+    assert ACL.npuport_settle(first.stream) == 0  # who has to end the group must not wait for it
+    succeed(HCCL.HcclGroupEnd())
+    succeed(ACL.aclrtSynchronizeEvent(done))
+    assert ours[0] == 3
+    succeed(second.synchronize())
+    first.leave(), second.leave()
+
+
 def check_many_messages_keep_their_order() -> None:
     first, second = ranks_of_this_process()
     sent = [floats(*[number] * (1 + 700 * (number % 3))) for number in range(200)]

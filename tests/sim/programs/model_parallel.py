@@ -149,3 +149,23 @@ def check_checkpoint_of_a_sharded_model() -> None:
     step(first, optimizer)
     step(second, other)
     torch.testing.assert_close(values(second), values(first), rtol=0, atol=0)
+
+
+def check_random_numbers_of_sharded_tensors() -> None:
+    def draw() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        torch.manual_seed(5)
+        sharded = distribute_tensor(torch.empty(8, 4, device=DEVICE), MESH, [Shard(0)]).uniform_()
+        replicated = distribute_tensor(torch.empty(3, 4, device=DEVICE), MESH, [Replicate()]).normal_()
+        return sharded.full_tensor(), replicated.to_local(), torch.rand(4, device=DEVICE)
+
+    sharded, replicated, after = draw()
+    assert not torch.equal(sharded[:4], sharded[4:]) and sharded.min() >= 0 and sharded.max() < 1
+    for mine in (replicated, after):
+        both = [torch.empty_like(mine) for _ in range(WORLD)]
+        dist.all_gather(both, mine)
+        assert torch.equal(both[0], both[1])
+    for first, second in zip((sharded, replicated, after), draw(), strict=True):
+        assert torch.equal(first, second)
+    assert not torch.equal(torch.rand(4, device=DEVICE), after)
+    torch.manual_seed(5)  # and the device follows the CPU again
+    assert torch.equal(torch.rand(4, device=DEVICE).cpu(), torch.rand(4, generator=torch.Generator().manual_seed(5)))

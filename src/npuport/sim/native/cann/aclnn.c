@@ -2,7 +2,7 @@
  * it sends to 512 bytes (aclnnConstantPadNd). The generated rest of libopapi fails and names the operator.
  *
  * The life of a call: torch_npu makes argument objects, xGetWorkspaceSize checks them and gives an executor, x runs it. */
-#include "stand_in.h"
+#include "queue.h"
 
 enum { MAX_DIMENSIONS = 16 };
 
@@ -83,12 +83,16 @@ static void pad(const Padding* padding, int dimension, const char* in, char* out
     }
 }
 
-aclError aclnnConstantPadNd(void* workspace, uint64_t bytes, void* executor, void* stream) {
-    (void)workspace, (void)bytes, (void)stream;
-    Padding* padding = executor;
+static aclError run_padding(void* argument) {
+    Padding* padding = argument;
     pad(padding, 0, padding->in.data, padding->out.data);
     free(padding);
     return ACL_SUCCESS;
+}
+
+aclError aclnnConstantPadNd(void* workspace, uint64_t bytes, void* executor, void* stream) {
+    (void)workspace, (void)bytes;
+    return npuport_follow(npuport_stream(stream), run_padding, executor);
 }
 
 /* A delay on the device (torch.npu._sleep): times are not simulated. */

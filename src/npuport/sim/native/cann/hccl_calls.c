@@ -89,9 +89,10 @@ static aclError run_calls(void* argument) {
     return npuport_fail(first == HCCL_E_TIMEOUT ? ACL_ERROR_RT_INTERNAL_TASK_TIMEOUT : ACL_ERROR_RT_INTERNAL_TASK_EXCEPTION, "%s", first_text);
 }
 
-/* Calls of a group wait for its end, and then the order of its sends and receives must not matter: the sends, which wait for nobody, go
- * first. The calls of one stream are one task of it. */
-static _Thread_local struct { int depth; Call *first, *last; } group;
+/* Calls of a group begin at its end, and then the order of its sends and receives must not matter: the sends, which wait for nobody, go
+ * first. Their places in their streams they have from the start: what is put behind them meanwhile, such as an event, is behind them. */
+typedef struct Lane { struct Lane* next; Stream* stream; Call *first, *last; bool open; } Lane; /* the calls of one stream */
+static _Thread_local struct { int depth; Call *first, *last; Lane* lanes; } group;
 
 static void append(Call** first, Call** last, Call* call) {
     call->next = NULL;
@@ -100,44 +101,68 @@ static void append(Call** first, Call** last, Call* call) {
     *last = call;
 }
 
-typedef struct { Stream* stream; Call *first, *last; } Lane;
+static aclError run_lane(void* argument) {
+    Lane* lane = argument;
+    npuport_lock();
+    while (!lane->open) npuport_wait_changed(0);
+    Call* calls = lane->first;
+    npuport_unlock();
+    free(lane);
+    return run_calls(calls);
+}
 
-static void into_lane(Lane* lanes, size_t* count, Call* call) {
-    size_t lane = 0;
-    while (lane < *count && lanes[lane].stream != call->stream) lane++;
-    if (lane == *count) lanes[(*count)++] = (Lane){call->stream, NULL, NULL};
-    append(&lanes[lane].first, &lanes[lane].last, call);
+static Lane* lane_of(const Stream* stream) {
+    Lane* lane = group.lanes;
+    while (lane && lane->stream != stream) lane = lane->next;
+    return lane;
+}
+
+/* The stream waits for the end of a group of this very thread, which therefore must not wait for the stream. */
+bool npuport_holds(const Stream* stream) { return lane_of(stream) != NULL; }
+
+static void put_aside(Call* call) {
+    append(&group.first, &group.last, call);
+    if (lane_of(call->stream)) return;
+    Lane* lane = calloc(1, sizeof *lane);
+    *lane = (Lane){.next = group.lanes, .stream = call->stream};
+    group.lanes = lane;
+    npuport_submit(call->stream, run_lane, lane);
+}
+
+static void number(Call* call) { /* with the lock held */
     call->number = ++call->comm->issued;
     call->comm->references++;
 }
 
-static void submit_all(Call* calls) {
-    size_t total = 0, count = 0;
-    for (Call* call = calls; call; call = call->next) total++;
-    Lane* lanes = malloc((total + 1) * sizeof *lanes);
+static void submit_one(Call* call) {
     npuport_lock(); /* numbers and places in the streams in the same order */
-    for (int sends = 1; sends >= 0; sends--) {
-        Call *rest = NULL, *last = NULL;
-        for (Call *call = calls, *next; call; call = next) {
-            next = call->next;
-            if ((call->terms.kind == SEND) == sends) into_lane(lanes, &count, call);
-            else append(&rest, &last, call);
-        }
-        calls = rest;
-    }
-    for (size_t lane = 0; lane < count; lane++) npuport_submit_locked(lanes[lane].stream, run_calls, lanes[lane].first);
+    number(call);
+    npuport_submit_locked(call->stream, run_calls, call);
     npuport_unlock();
-    free(lanes);
+}
+
+static void distribute(bool sends) {
+    Call *call = group.first, *next;
+    for (group.first = group.last = NULL; call; call = next) {
+        next = call->next;
+        if (sends && call->terms.kind != SEND) {
+            append(&group.first, &group.last, call);
+            continue;
+        }
+        Lane* lane = lane_of(call->stream);
+        append(&lane->first, &lane->last, call);
+        number(call);
+    }
 }
 
 static HcclResult submit(Call* call) {
     Comm* comm = call->comm;
-    HcclResult error = comm->error      ? npuport_fail(comm->error, "%s", comm->error_text)
-                       : comm->suspended ? npuport_fail(HCCL_E_SUSPENDING, "HCCL communicator %s is suspended", comm->name)
-                                         : HCCL_SUCCESS;
+    HcclResult error = HCCL_SUCCESS;
+    if (comm->error) error = npuport_fail(comm->error, "%s", comm->error_text);
+    else if (comm->suspended) error = npuport_fail(HCCL_E_SUSPENDING, "HCCL communicator %s is suspended", comm->name);
     if (error) free_call(call);
-    else if (group.depth) append(&group.first, &group.last, call);
-    else submit_all(call);
+    else if (group.depth) put_aside(call);
+    else submit_one(call);
     return error;
 }
 
@@ -149,9 +174,16 @@ HcclResult HcclGroupStart(void) {
 HcclResult HcclGroupEnd(void) {
     if (group.depth == 0) return npuport_fail(HCCL_E_PARA, "HcclGroupEnd without HcclGroupStart");
     if (--group.depth) return HCCL_SUCCESS;
-    Call* calls = group.first;
-    group.first = group.last = NULL;
-    if (calls) submit_all(calls);
+    npuport_lock();
+    distribute(true);
+    distribute(false);
+    for (Lane *lane = group.lanes, *next; lane; lane = next) {
+        next = lane->next; /* an open lane belongs to its stream */
+        lane->open = true;
+    }
+    group.lanes = NULL;
+    npuport_changed();
+    npuport_unlock();
     return HCCL_SUCCESS;
 }
 

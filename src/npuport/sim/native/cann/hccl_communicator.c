@@ -3,7 +3,7 @@
 
 #include <unistd.h>
 
-enum { CONFIG_NAME = 32, CONFIG_TIMEOUT = 316, NOT_SET = -1, GRACE_MS = 5000, SETTINGS = 2 };
+enum { CONFIG_NAME = 32, CONFIG_TIMEOUT = 316, CONFIG_ALGORITHM = 320, ALGORITHM_BYTES = 1600, NOT_SET = -1, GRACE_MS = 5000, SETTINGS = 2 };
 
 static Comm* live;
 HcclResult HcclCommDestroy(void* handle);
@@ -21,22 +21,25 @@ static __attribute__((destructor)) void leave_all(void) {
 }
 
 /* HcclCommConfig by its offsets, which later versions only extend. */
-static void configure(Comm* comm, const char* configuration) {
+static HcclResult configure(Comm* comm, const char* configuration) {
     comm->limit_ms = npuport_limit_ms("HCCL_EXEC_TIMEOUT", 1836);
-    if (!configuration) return;
+    if (!configuration) return HCCL_SUCCESS;
     if (configuration[CONFIG_NAME]) snprintf(comm->name, sizeof comm->name, "%s", configuration + CONFIG_NAME);
     size_t size; /* the first field of it */
     int32_t seconds = NOT_SET;
     memcpy(&size, configuration, sizeof size);
     if (size >= CONFIG_TIMEOUT + sizeof seconds) memcpy(&seconds, configuration + CONFIG_TIMEOUT, sizeof seconds);
     if (seconds > 0) comm->limit_ms = seconds * 1e3;
+    const char* algorithm = size >= CONFIG_ALGORITHM + ALGORITHM_BYTES ? configuration + CONFIG_ALGORITHM : "";
+    if (!*algorithm || strstr(algorithm, "level")) return HCCL_SUCCESS; /* level0:NA;level1:ring, for one */
+    return npuport_fail(HCCL_E_PARA, "EI0003: hccl_algo %.40s does not name the algorithms of levels, as in level0:NA;level1:ring", algorithm);
 }
 
 static HcclResult enter(const Place* place, uint32_t ranks, uint32_t rank, const char* configuration, Comm** out) {
     Comm* comm = calloc(1, sizeof *comm);
     snprintf(comm->name, sizeof comm->name, "npuport_%d_%d", place->holder.process, place->file);
-    configure(comm, configuration);
-    HcclResult error = npuport_attach(comm, place, ranks, rank);
+    HcclResult error = configure(comm, configuration);
+    if (!error) error = npuport_attach(comm, place, ranks, rank);
     if (error) {
         free(comm);
         return error;

@@ -14,7 +14,23 @@ static int32_t next_id = 1;
 /* Tasks not done plus failures not told. While it is 0, which is nearly always, nobody needs the lock. */
 static _Atomic int unsettled;
 
+static void forget_tasks(Stream* stream) {
+    stream->first = NULL;
+    stream->finished = stream->submitted;
+    stream->has_worker = false;
+    stream->failure.code = 0;
+}
+
+/* A forked child has none of its parent's threads, so nothing is under way in it. */
+static void start_as_child(void) {
+    pthread_mutex_init(&lock, NULL);
+    for (int device = 0; device < MAX_DEVICES; device++) forget_tasks(&defaults[device]);
+    for (Stream* stream = streams; stream; stream = stream->next) forget_tasks(stream);
+    unsettled = 0;
+}
+
 static __attribute__((constructor)) void prepare(void) {
+    pthread_atfork(npuport_lock, npuport_unlock, start_as_child);
     pthread_condattr_t attributes;
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
@@ -197,5 +213,9 @@ void npuport_forget_failures(void) {
 }
 
 /* Asked by the kernels of operators before they touch device memory on the host; 0 or the error of something earlier in the stream. */
-aclError npuport_settle(void* stream) { return npuport_drain(npuport_stream(stream), -1); }
+aclError npuport_settle(void* handle) {
+    Stream* stream = npuport_stream(handle);
+    return !unsettled || npuport_holds(stream) ? ACL_SUCCESS : npuport_drain(stream, -1);
+}
+
 const _Atomic int* npuport_unsettled(void) { return &unsettled; }

@@ -50,4 +50,7 @@ bool npuport_is_idle(const Stream* stream);
 void npuport_submit_locked(Stream* stream, aclError (*run)(void*), void* argument);
 void npuport_fail_stream(Stream* stream, const Failure* failure);
 
+/* hccl_calls.c */
+bool npuport_holds(const Stream* stream);
+
 #endif

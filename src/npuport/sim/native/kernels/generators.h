@@ -14,7 +14,9 @@ namespace npuport {
 struct DefaultGenerator {
   at::Generator npu;
   bool follows_cpu = true;
-  bool drawn = false;  // since it was last seeded
+  uint64_t drawn = 0;  // calls of operators since it was last seeded
+  bool placed = false;  // by seed and offset, as DTensor places the generators of all ranks
+  uint64_t seed = 0, offset = 0;
   at::Generator own = at::detail::createCPUGenerator();
 };
 
@@ -62,6 +64,34 @@ inline void restart(ExplicitGenerator& generator) {
   at::check_generator<at::CPUGeneratorImpl>(generator.cpu)->set_engine(engine);
 }
 
+inline uint64_t mixed(uint64_t word) {  // splitmix64
+  word += 0x9e3779b97f4a7c15;
+  word = (word ^ word >> 30) * 0xbf58476d1ce4e5b9;
+  word = (word ^ word >> 27) * 0x94d049bb133111eb;
+  return word ^ word >> 31;
+}
+
+// Where a default generator stands, as a real NPU says it: a seed, and an offset into what it gives. One that follows the CPU has no such
+// place; it gets a seed that only depends on the CPU generator's state.
+struct Place { uint64_t seed, offset; };
+
+inline Place place_of(const DefaultGenerator& generator) {
+  if (generator.placed) return {generator.seed, generator.offset + kOffsetPerDraw * generator.drawn};
+  auto engine = engine_of(generator.follows_cpu ? at::detail::getDefaultCPUGenerator() : generator.own);
+  const uint64_t high = engine(), low = engine();
+  return {mixed(high << 32 | low), 0};
+}
+
+// The numbers at another offset are others, as on an NPU, though not those that it would have come to by drawing.
+inline void place(DefaultGenerator& generator, Place place) {
+  generator.follows_cpu = false;
+  generator.placed = true;
+  generator.seed = place.seed;
+  generator.offset = place.offset;
+  generator.drawn = 0;
+  generator.own.set_current_seed(mixed(place.seed ^ mixed(place.offset)));
+}
+
 // The CPU generator that stands behind an npu generator argument of one operator call, for the time of that call.
 class GeneratorOfCall {
  public:
@@ -69,7 +99,7 @@ class GeneratorOfCall {
     std::lock_guard<std::mutex> guard(generators_lock());
     for (auto& known : default_generators()) {
       if (known.npu.unsafeGetGeneratorImpl() != npu.unsafeGetGeneratorImpl()) continue;
-      known.drawn = true;
+      ++known.drawn;
       cpu_ = known.follows_cpu ? at::detail::getDefaultCPUGenerator() : known.own;
       return;
     }
@@ -115,7 +145,7 @@ class DefaultGeneratorOfCall {
     std::lock_guard<std::mutex> guard(generators_lock());
     auto& all = default_generators();
     if (device < 0 || static_cast<size_t>(device) >= all.size()) return;
-    all[device].drawn = true;
+    ++all[device].drawn;
     if (all[device].follows_cpu) return;
     own_ = all[device].own;
     auto shared = at::detail::getDefaultCPUGenerator();

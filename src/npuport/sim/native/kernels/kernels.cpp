@@ -154,7 +154,8 @@ void seed_default_generator(int64_t device, int64_t seed, bool with_cpu) {
   const auto cpu_seed = at::detail::getDefaultCPUGenerator().current_seed();
   const bool repeats_cpu = generator.follows_cpu && !generator.drawn && cpu_seed == static_cast<uint64_t>(seed);
   generator.follows_cpu = with_cpu || repeats_cpu;
-  generator.drawn = false;
+  generator.drawn = 0;
+  generator.placed = false;
   if (!generator.follows_cpu) generator.own.set_current_seed(static_cast<uint64_t>(seed));
 }
 
@@ -170,7 +171,19 @@ at::Tensor default_generator_state(int64_t device) {
 
 void set_default_generator_state(int64_t device, const at::Tensor& state) {
   std::lock_guard<std::mutex> guard(generators_lock());
+  default_generator(device).placed = false;
   behind(device).set_state(state);
+}
+
+std::tuple<int64_t, int64_t> default_generator_place(int64_t device) {
+  std::lock_guard<std::mutex> guard(generators_lock());
+  const auto where = place_of(default_generator(device));
+  return {static_cast<int64_t>(where.seed), static_cast<int64_t>(where.offset)};
+}
+
+void place_default_generator(int64_t device, int64_t seed, int64_t offset) {
+  std::lock_guard<std::mutex> guard(generators_lock());
+  place(default_generator(device), {static_cast<uint64_t>(seed), static_cast<uint64_t>(offset)});
 }
 
 at::Tensor alias(const at::Tensor& npu) {
@@ -196,6 +209,8 @@ TORCH_LIBRARY(npuport_sim, library) {
   library.def("seed_default_generator(int device, int seed, bool with_cpu) -> ()", &seed_default_generator);
   library.def("default_generator_state(int device) -> Tensor", &default_generator_state);
   library.def("set_default_generator_state(int device, Tensor state) -> ()", &set_default_generator_state);
+  library.def("default_generator_place(int device) -> (int, int)", &default_generator_place);
+  library.def("place_default_generator(int device, int seed, int offset) -> ()", &place_default_generator);
   library.def("alias(Tensor npu) -> Tensor", &alias);
   define_recorder(library);
   library.def("recorder_watch(str[] names) -> ()", &recorder_watch);
