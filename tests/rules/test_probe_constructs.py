@@ -346,8 +346,6 @@ def test_every_line_of_the_collection_is_edited_or_named() -> None:
         assert not silent, f"{before.path}: nothing is said of lines {sorted(silent)}"
         if before.kind is FileKind.PYTHON:
             ast.parse(after.text, before.path)
-        else:
-            assert after.text == before.text
 
 
 @pytest.mark.skipif(not PROBE.is_dir(), reason="the collection of constructs is not here")
