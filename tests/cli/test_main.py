@@ -179,7 +179,8 @@ def test_run_hands_everything_after_the_command_on(npuport: Npuport, monkeypatch
 
     seen: list[object] = []
 
-    def simulated(command: list[str], options: SimOptions) -> int:
+    def simulated(command: list[str], options: SimOptions, _reports: object, shown: list[str]) -> int:
+        assert shown[0] in command
         seen.append((list(command), options))
         return 7
 
@@ -189,12 +190,14 @@ def test_run_hands_everything_after_the_command_on(npuport: Npuport, monkeypatch
     assert seen == [(["torchrun", "train.py", "--sim", "-h", "--", "x"], SimOptions(devices=2))]
     assert npuport("run", "--sim", "python", "train.py", "--devices=9").code == 7
     assert seen[1] == (["python", "-m", "npuport.auto", "train.py", "--devices=9"], SimOptions())
+    assert npuport("run", "--sim", "--chip", "910A", "--strict", "torchrun").code == 7
+    assert seen[2] == (["torchrun"], SimOptions(chip="Ascend910A", strict=True))
 
 
 def test_run_says_what_is_missing(npuport: Npuport, monkeypatch: pytest.MonkeyPatch) -> None:
     from npuport.sim import SimulationUnavailable
 
-    def unavailable(command: list[str], options: object) -> int:  # noqa: ARG001
+    def unavailable(*_arguments: object, **_named: object) -> int:
         raise SimulationUnavailable("torch_npu is not installed.", "pip install torch-npu==2.13.0")
 
     monkeypatch.setattr("npuport.sim.launch.run", unavailable)
