@@ -296,7 +296,7 @@ def test_loss_scaling_finds_its_scale_where_overflow_only_sets_a_flag(simulated:
     assert saturating[0][1] == "False" and saturating[-1][1] == "True"  # skipped at first, trained at last
 
 
-@pytest.mark.parametrize("chip", ["Ascend910A", "Ascend910B4", "950"])
+@pytest.mark.parametrize("chip", ["Ascend910A", "950"])
 def test_what_a_chip_says_of_itself(simulated: Simulated, chip: str) -> None:
     known = facts.chip(chip)
     assert known is not None

@@ -33,11 +33,31 @@ inline std::atomic<bool>& overflow_flag(c10::DeviceIndex device) {
   return flags[device < 0 ? 0 : device % 64];
 }
 
+// Whether a number among `count` has all bits of the exponent, `exponent`: an infinity or NaN.
+template <typename Bits>
+bool has_special(const void* data, int64_t count, Bits exponent) {
+  const auto* bits = static_cast<const Bits*>(data);
+  bool found = false;
+  for (int64_t i = 0; i < count; ++i) found |= (bits[i] & exponent) == exponent;
+  return found;
+}
+
+inline bool is_finite(const at::Tensor& computed) {
+  if (!computed.is_non_overlapping_and_dense()) return at::isfinite(computed).all().item<bool>();
+  const void* data = computed.const_data_ptr();
+  switch (computed.scalar_type()) {
+    case at::kFloat: return !has_special<uint32_t>(data, computed.numel(), 0x7f800000);
+    case at::kHalf: return !has_special<uint16_t>(data, computed.numel(), 0x7c00);
+    case at::kBFloat16: return !has_special<uint16_t>(data, computed.numel(), 0x7f80);
+    default: return true;
+  }
+}
+
 // `computed` lies on the host.
 inline void saturate(const at::Tensor& computed, c10::DeviceIndex device) {
   if (!computed.defined() || computed.layout() != c10::kStrided || !computed.device().is_cpu() || computed.is_conj()) return;
   const auto type = computed.scalar_type();
-  if ((type != at::kFloat && type != at::kHalf && type != at::kBFloat16) || at::isfinite(computed).all().item<bool>()) return;
+  if ((type != at::kFloat && type != at::kHalf && type != at::kBFloat16) || is_finite(computed)) return;
   at::Tensor target = computed;
   target.nan_to_num_(0.0);  // infinities become the largest and the smallest number of the type
   overflow_flag(device) = true;
