@@ -76,6 +76,36 @@ int aclrtMallocAlign32(void **pointer, size_t size, int policy) {
     assert sorted(done.stdout.split("\n")) == ["", "[1.0, 1.0]", "hooked"], done.stderr[-2000:]
 
 
+def test_importing_does_not_touch_the_devices(simulated: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+    """So that a program may still fork, and choose its devices."""
+    code = """
+import os, torch
+assert not torch.npu.is_initialized()
+child = os.fork()
+if child == 0:
+    os._exit(int(torch.ones(3, device="npu:1").sum().item()))
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 3
+counts = []
+for visible in ("0,1", "1", "0,32,1", "0, 1", "1,0", "", ",0", "npu0", "0,1,1"):
+    os.environ["ASCEND_RT_VISIBLE_DEVICES"] = visible
+    counts.append(torch.npu.device_count())
+print(*counts)
+"""
+    done = simulated(["-c", code], SimOptions(devices=2))
+    assert done.stdout == "2 1 1 1 0 0 0 0 0\n", done.stderr[-2000:]
+
+
+@pytest.mark.parametrize(
+    ("visible", "count"), [("1", 1), ("0,32,1", 1), ("0, 1", 1), ("1,0", 0), (",0", 0), ("0,1", 2)]
+)
+def test_the_runtime_counts_visible_devices_alike(
+    simulated: Callable[..., subprocess.CompletedProcess[str]], visible: str, count: int
+) -> None:
+    code = "import torch, torch_npu; print(torch_npu._C._npu_getDeviceCount(), torch.npu.device_count())"
+    done = simulated(["-c", code], SimOptions(devices=2), ASCEND_RT_VISIBLE_DEVICES=visible)
+    assert done.stdout == f"{count} {count}\n", done.stderr[-2000:]
+
+
 def test_memory_of_a_small_chip(simulated: Callable[..., subprocess.CompletedProcess[str]]) -> None:
     code = "import torch; torch.empty(3 << 30, dtype=torch.uint8, device='npu')"
     done = simulated(["-c", code], SimOptions(chip="Ascend910B4", memory_gib=2))

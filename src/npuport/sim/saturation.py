@@ -35,7 +35,13 @@ def saturates() -> bool:
 
 
 def install() -> None:
-    """Have the kernels saturate, where the device does."""
+    """Have the kernels saturate, where the device does: from its first use on, for asking torch_npu initialises it."""
+    import torch_npu
+
+    torch_npu.npu._lazy_call(_start)
+
+
+def _start() -> None:
     import torch
 
     if saturates():

@@ -1,6 +1,7 @@
 /* Devices, contexts and what a program may ask about the chip. The launcher hands the chip over in environment variables. */
 #include "stand_in.h"
 
+#include <ctype.h>
 #include <dlfcn.h>
 #include <stdatomic.h>
 #include <time.h>
@@ -19,8 +20,9 @@ static long long setting(const char* name, long long otherwise) {
     return text && *text ? atoll(text) : otherwise;
 }
 
-/* ASCEND_RT_VISIBLE_DEVICES counts as on a real machine: ascending device numbers, anything else leaves no device. `numbers` gets what
- * the visible devices are called on the machine. */
+/* ASCEND_RT_VISIBLE_DEVICES counts as torch_npu says of a real machine (_parse_visible_devices): reading ends at whatever is neither digit nor
+ * comma, at a missing number and at a device that does not exist; numbers that do not ascend leave no device. `numbers` gets what the visible
+ * devices are called on the machine. */
 static int visible_devices(int available, int numbers[MAX_DEVICES]) {
     const char* text = getenv("ASCEND_RT_VISIBLE_DEVICES");
     int count = 0;
@@ -28,15 +30,14 @@ static int visible_devices(int available, int numbers[MAX_DEVICES]) {
         for (; count < available; count++) numbers[count] = count;
         return count;
     }
-    long previous = -1;
-    while (*text) {
+    for (long previous = -1; isdigit((unsigned char)*text); count++) {
         char* end;
         long device = strtol(text, &end, 10);
-        if (end == text || device <= previous || device >= available) return 0;
-        numbers[count++] = (int)device;
+        if (device <= previous) return 0;
+        if (device >= available) return count;
+        numbers[count] = (int)device;
         previous = device;
-        text = *end == ',' ? end + 1 : end;
-        if (*end && *end != ',') return 0;
+        text = *end == ',' ? end + 1 : "";
     }
     return count;
 }
@@ -49,6 +50,12 @@ static int devices_of_machine(void) {
 int npuport_device_count(void) {
     int numbers[MAX_DEVICES];
     return visible_devices(devices_of_machine(), numbers);
+}
+
+/* The driver's number of devices (libascend_hal), whatever is visible. */
+int drvGetDevNum(int* count) {
+    *count = devices_of_machine();
+    return 0;
 }
 
 int npuport_physical_device(int device) {
