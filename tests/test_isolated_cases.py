@@ -38,6 +38,9 @@ class TestAll(unittest.TestCase):
                 self.assertNotEqual(number, 1, "one")
     def test_i_passes(self):
         pass
+
+def test_of_a_process(rank, size):
+    pass
 """
 
 

@@ -30,9 +30,16 @@ def _write(**event: object) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     done = set(json.loads(Path(os.environ[DONE]).read_text(encoding="utf-8")))
-    config.hook.pytest_deselected(items=[item for item in items if item.nodeid in done])
-    items[:] = [item for item in items if item.nodeid not in done]
+    left_out = [item for item in items if item.nodeid in done or _is_no_case(item)]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if item not in left_out]
     _write(collected=[item.nodeid for item in items])
+
+
+def _is_no_case(item: pytest.Item) -> bool:
+    """A function with the name of a case that its file calls itself, with arguments no fixture gives."""
+    known = getattr(getattr(item, "_fixtureinfo", None), "name2fixturedefs", {})
+    return any(name != "request" and name not in known for name in getattr(item, "fixturenames", ()))
 
 
 def pytest_collectreport(report: pytest.CollectReport) -> None:
