@@ -26,6 +26,9 @@ def check_all_reduce() -> None:
         x = full(RANK + 1, 3)
         dist.all_reduce(x, op=operation)
         assert x.tolist() == [expected] * 3
+    whole = torch.tensor([3, -3, 4], device=DEVICE) + RANK
+    dist.all_reduce(whole, op=dist.ReduceOp.AVG)
+    assert whole.tolist() == [3, -2, 4]
     flags = torch.tensor([RANK == 0, False], device=DEVICE)
     dist.all_reduce(flags, op=dist.ReduceOp.MAX)
     assert flags.tolist() == [True, False]

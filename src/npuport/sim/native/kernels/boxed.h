@@ -10,6 +10,7 @@
 #include <atomic>
 
 #include "call.h"
+#include "integers.h"
 #include "precision.h"
 #include "recorder.h"
 #include "refusals.h"
@@ -21,6 +22,7 @@ namespace npuport {
 struct OperatorFacts {
   size_t arguments, returns;
   bool draws;                 // takes random numbers
+  bool divides_in_place;      // aten::div_ without a rounding mode
   bool mixes_devices;         // takes tensors of the host beside tensors of the device
   c10::DispatchKey run_as;    // the key whose kernel computes
   LackingTypes lacking;       // what PyTorch's CPU kernel cannot compute, or not as closely as the device
@@ -48,7 +50,7 @@ class CpuKernel final : public c10::OperatorKernel {
     const auto targets = saturated ? written(op, *stack, facts_->arguments) : std::vector<c10::IValue>();
     {
       DefaultGeneratorOfCall default_generator(facts_->draws && generators.empty(), device_index(aliases));
-      call_cpu_kernel(op, stack, facts_->lacking);
+      if (!facts_->divides_in_place || !divide_integers_in_place(stack)) call_cpu_kernel(op, stack, facts_->lacking);
     }
     if (saturated) saturate_call(op, targets, *stack, device_index(aliases));
     for (auto& generator : generators) generator.finish();
