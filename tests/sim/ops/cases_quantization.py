@@ -190,3 +190,28 @@ def case_products_with_quantized_weights():
     )
     assert found.dtype == torch.int8
     assert (found.cpu() - (expected * 9 + 1).round().clamp(-128, 127)).abs().max() <= 1
+
+
+def case_products_per_group_of_float8():
+    def float8(*shape):
+        return torch.randn(*shape).to(torch.float8_e4m3fn)
+
+    a, b, rows, columns = float8(64, 64), float8(3, 64, 32), torch.rand(64) + 0.5, torch.rand(3, 32) + 0.5
+    ends, parts = torch.tensor([10, 10, 50], dtype=torch.int32), [10, 0, 40]
+    exact = [
+        (rows[start : start + size, None] * (a.float()[start : start + size] @ b[g].float())) * columns[g]
+        for g, (start, size) in enumerate(zip([0, 10, 10], parts, strict=True))
+    ]
+    expected = torch.cat([*exact, torch.zeros(14, 32)])
+    on_npu = [tensor.npu() for tensor in (a, b, rows, columns, ends)]
+    found = torch._scaled_grouped_mm(*on_npu, None, None, torch.bfloat16)
+    close(found, expected, 2e-2)
+    a, b, rows, columns, ends = on_npu
+    second = torch._scaled_grouped_mm_v2(a, b, [rows], [0], [], [columns], [0], [], ends, None, torch.bfloat16)
+    assert torch.equal(found, second)
+    by_block = [torch.full(*size).to(torch.float8_e8m0fnu).npu() for size in (((64, 1, 2), 2.0), ((3, 1, 32, 2), 0.5))]
+    without = torch.ones(64).npu(), torch.ones(3, 32).npu()
+    blocks, plain = (torch._scaled_grouped_mm(a, b, *scales, ends) for scales in (by_block, without))
+    assert torch.equal(blocks, plain)
+    raises(RuntimeError, "offsets required", lambda: torch._scaled_grouped_mm(a, b, rows, columns))
+    raises(RuntimeError, "bias", lambda: torch._scaled_grouped_mm(a, b, rows, columns, ends, rows))

@@ -51,6 +51,7 @@ from npuport.sim.ops import (  # imported for the kernels they offer
     rotary,  # noqa: F401
     rotary_cache,  # noqa: F401
     rotated_boxes,  # noqa: F401
+    scaled_products,  # noqa: F401
     scattering,  # noqa: F401
     sequence_windows,  # noqa: F401
     sparse,  # noqa: F401
