@@ -49,6 +49,37 @@ def check_peak_is_kept() -> None:
     assert "Allocated memory" in torch.npu.memory_summary()
 
 
+def check_a_repeated_large_call_gives_the_same() -> None:
+    """Its results are written to the device at once, and nothing else counts as memory of the device."""
+    x = torch.randn(300, 400, device="npu:0")
+    calls = (lambda: x.T + 1, lambda: x @ x.T, lambda: x.softmax(1), lambda: x.max(1).values, x.T.exp)
+    for call in calls:
+        first, second, third = call(), call(), call()
+        assert torch.equal(first, second) and torch.equal(second, third)
+        assert first.stride() == third.stride() and second.data_ptr() != third.data_ptr()
+    size = x.exp().nbytes
+    before = torch.npu.memory_allocated(0)
+    torch.npu.reset_peak_memory_stats(0)
+    held = x.exp()
+    assert 0 <= torch.npu.max_memory_allocated(0) - before - size < 4096 and held.shape == x.shape
+
+
+def check_a_repeated_large_call_minds_what_changed() -> None:
+    x = torch.arange(120_000, dtype=torch.int32, device="npu:0")
+    halves = [x / 2 for _ in range(2)]
+    assert {half.dtype for half in halves} == {torch.float32}
+    torch.set_default_dtype(torch.float16)
+    try:
+        assert (x.narrow(0, 0, 70_000) / 2).dtype == (x / 2).dtype == torch.float16
+    finally:
+        torch.set_default_dtype(torch.float32)
+    even = [x[x % count == 0].numel() for count in (2, 3, 3)]
+    assert even == [60_000, 40_000, 40_000]
+    matrix = x.reshape(300, 400).float()
+    for one in (matrix, matrix.T, matrix[:, ::2], matrix.T):
+        assert torch.equal((one * 2).cpu(), one.cpu() * 2)
+
+
 def check_large_reservations_do_not_hinder_fork() -> None:
     held = take(60)
     child = os.fork()

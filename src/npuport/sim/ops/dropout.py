@@ -56,7 +56,7 @@ def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor,
 def native_dropout_backward(grad_output: Tensor, mask: Tensor, scale: float) -> Tensor:
     if scale in (0.0, 1.0):
         return grad_output * (mask.to(grad_output.dtype) * scale)
-    return grad_output * mask.to(grad_output.dtype).div_(1 / scale)
+    return grad_output * mask.to(grad_output.dtype).div(1 / scale)
 
 
 def _scaled(mask: Tensor, p: float) -> Tensor:

@@ -38,10 +38,10 @@ def kl_div_target_backward(
 
 @kernel("npu::l1_loss_backward")
 def l1_loss_backward(grad_output: Tensor, input: Tensor, target: Tensor, reduction: int) -> Tensor:
-    """sign(input - target)·grad, divided by the number of elements for the mean; in the broadcast shape, as the
+    """sgn(input - target)·grad, divided by the number of elements for the mean; in the broadcast shape, as the
     schema's yaml says.
     """
-    sign = torch.sign(input - target)
+    sign = torch.sgn(input - target)
     return sign * (grad_output / sign.numel() if reduction == _MEAN else grad_output)
 
 

@@ -19,11 +19,14 @@ from npuport.sim.ops.precision import for_product
 from npuport.sim.ops.registration import kernel
 
 
-@kernel("aten::matmul_backward")
+@kernel("aten::matmul_backward", lend=False)
 def matmul_backward(
     grad: Tensor, self: Tensor, other: Tensor, mask: Sequence[bool]
 ) -> tuple[Tensor | None, Tensor | None]:
-    """Gradients of `matmul(self, other)`; `mask` says which of the two are wanted."""
+    """Gradients of `matmul(self, other)`; `mask` says which of the two are wanted.
+
+    On tensors of the device: their products are the largest results of a training step, and are written there at once.
+    """
     left, right, grad = for_product(self), for_product(other), for_product(grad)
     if self.dim() == 1:
         left, grad = left[None, :], grad.unsqueeze(-1 if other.dim() == 1 else -2)

@@ -11,6 +11,7 @@
 
 #include "call.h"
 #include "integers.h"
+#include "outputs.h"
 #include "precision.h"
 #include "recorder.h"
 #include "refusals.h"
@@ -26,6 +27,7 @@ struct OperatorFacts {
   bool mixes_devices;         // takes tensors of the host beside tensors of the device
   c10::DispatchKey run_as;    // the key whose kernel computes
   LackingTypes lacking;       // what PyTorch's CPU kernel cannot compute, or not as closely as the device
+  OutputMemory outputs;       // how its large results look
   std::optional<size_t> index_argument;  // may be int32 on the device, and must be int64 for PyTorch
   Refusals refusals;          // what the simulated chip does not take
   Computes computes = Computes::always;  // whether infinities saturate, on a chip that does
@@ -50,7 +52,7 @@ class CpuKernel final : public c10::OperatorKernel {
     const auto targets = saturated ? written(op, *stack, facts_->arguments) : std::vector<c10::IValue>();
     {
       DefaultGeneratorOfCall default_generator(facts_->draws && generators.empty(), device_index(aliases));
-      if (!facts_->divides_in_place || !divide_integers_in_place(stack)) call_cpu_kernel(op, stack, facts_->lacking);
+      if (!facts_->divides_in_place || !divide_integers_in_place(stack)) compute(op, stack, aliases);
     }
     if (saturated) saturate_call(op, targets, *stack, device_index(aliases));
     for (auto& generator : generators) generator.finish();
@@ -70,6 +72,23 @@ class CpuKernel final : public c10::OperatorKernel {
       if (value.toTensor().scalar_type() == at::kInt) value = value.toTensor().to(at::kLong);
     }
     aliases.check();
+  }
+
+  void compute(const c10::OperatorHandle& op, torch::jit::Stack* stack, Aliases& aliases) const {
+    const auto signature = signature_of_large_call(op, *stack);
+    const auto layouts = signature ? facts_->outputs.recall(*signature) : std::nullopt;
+    if (layouts) {
+      append_outputs(stack, *layouts, aliases);
+      facts_->outputs.out_variant(op)->redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
+    } else if (call_cpu_kernel(op, stack, facts_->lacking) && signature) {
+      facts_->outputs.remember(*signature, torch::jit::last(*stack, facts_->returns));
+    }
+  }
+
+  // Of a call whose results may be written to the device at once.
+  std::optional<uint64_t> signature_of_large_call(const c10::OperatorHandle& op, const torch::jit::Stack& stack) const {
+    const auto arguments = torch::jit::last(stack, facts_->arguments);
+    return any_large(arguments) && facts_->outputs.out_variant(op) ? Signature::of(arguments) : std::nullopt;
   }
 
   void hand_back(torch::jit::Stack* stack, const Aliases& aliases) const {

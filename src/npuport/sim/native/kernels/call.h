@@ -20,12 +20,14 @@ class Aliases {
       if (tensor.dim() != 0 && host_.type() == kNpu) host_ = tensor.device();
       return tensor;
     }
+    if (!waited_ || device_ != tensor.device()) wait_for_current_stream(tensor.device().index());
+    waited_ = true;
     if (device_.type() != kNpu) device_ = tensor.device();
     TORCH_CHECK(tensor.device() == device_ || mixes_devices_, "Expected all tensors to be on the same device, but ", op_.operator_name(),
                 " got ", device_, " and ", tensor.device());
     if (!tensor.has_storage()) return tensor;
     npu_.push_back(tensor);
-    cpu_.push_back(cpu_alias(tensor));
+    cpu_.push_back(borrowed_cpu_alias(tensor));
     return cpu_.back();
   }
 
@@ -46,7 +48,8 @@ class Aliases {
   }
 
   at::Tensor give_back(const at::Tensor& result) const {
-    if (!result.defined() || !result.has_storage() || result.device().type() != c10::kCPU) return result;
+    if (!result.defined() || result.device().type() != c10::kCPU) return result;
+    if (!result.has_storage()) return npu_copy(result, device_);
     for (size_t i = 0; i < cpu_.size(); ++i)
       if (cpu_[i].is_same(result)) return npu_[i];
     for (size_t i = 0; i < cpu_.size(); ++i)
@@ -61,6 +64,7 @@ class Aliases {
  private:
   const c10::OperatorHandle& op_;
   bool mixes_devices_;
+  bool waited_ = false;
   c10::Device device_{c10::kCPU};
   c10::Device host_{kNpu, 0};  // npu: no host tensor seen
   c10::SmallVector<at::Tensor, 6> npu_, cpu_;

@@ -187,6 +187,9 @@ void place_default_generator(int64_t device, int64_t seed, int64_t offset) {
   place(default_generator(device), {static_cast<uint64_t>(seed), static_cast<uint64_t>(offset)});
 }
 
+// Returns what held before.
+int64_t set_large_call(int64_t bytes) { return large_call().exchange(bytes); }
+
 at::Tensor alias(const at::Tensor& npu) {
   TORCH_CHECK(npu.device().type() == kNpu, "expected a tensor of the npu device, got one on ", npu.device());
   return cpu_alias(npu);
@@ -213,6 +216,7 @@ TORCH_LIBRARY(npuport_sim, library) {
   library.def("default_generator_place(int device) -> (int, int)", &default_generator_place);
   library.def("place_default_generator(int device, int seed, int offset) -> ()", &place_default_generator);
   library.def("alias(Tensor npu) -> Tensor", &alias);
+  library.def("set_large_call(int bytes) -> int", &set_large_call);
   define_recorder(library);
   library.def("recorder_watch(str[] names) -> ()", &recorder_watch);
 }

@@ -112,18 +112,18 @@ class WiderCall {
   c10::SmallVector<std::pair<at::Tensor, at::Tensor>, 2> written_;  // an argument that the kernel writes, and its wide copy
 };
 
-// Replace the arguments at the end of `stack` by the results of PyTorch's CPU kernel.
-inline void call_cpu_kernel(const c10::OperatorHandle& op, torch::jit::Stack* stack, LackingTypes& lacking) {
+// Replace the arguments at the end of `stack` by the results of PyTorch's CPU kernel. False: they were computed in a wider type.
+inline bool call_cpu_kernel(const c10::OperatorHandle& op, torch::jit::Stack* stack, LackingTypes& lacking) {
   const auto& arguments = op.schema().arguments();
   const auto first = stack->size() - arguments.size();
   std::optional<at::ScalarType> narrow;
   for (size_t i = 0; i < arguments.size() && !narrow; ++i) narrow = narrow_type((*stack)[first + i], arguments[i]);
   const c10::DispatchKeySet cpu(c10::DispatchKey::CPU);
-  if (!narrow) return op.redispatchBoxed(cpu, stack);
+  if (!narrow) return op.redispatchBoxed(cpu, stack), true;
   if (!lacking.has(*narrow)) {
     const std::vector<c10::IValue> given(stack->begin() + first, stack->end());
     try {
-      return op.redispatchBoxed(cpu, stack);
+      return op.redispatchBoxed(cpu, stack), true;
     } catch (const c10::NotImplementedError& error) {
       if (!says_not_implemented_for(error, *narrow)) throw;
       lacking.add(*narrow);
@@ -136,6 +136,7 @@ inline void call_cpu_kernel(const c10::OperatorHandle& op, torch::jit::Stack* st
   op.redispatchBoxed(cpu, stack);
   call.write_back();
   for (size_t i = first; i < stack->size(); ++i) (*stack)[i] = call.result((*stack)[i]);
+  return false;
 }
 
 }  // namespace npuport
