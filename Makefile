@@ -23,7 +23,7 @@ READY := .venv/.ready
 DOCS_READY := .venv/.docs-ready
 CXX_FOUND := $(shell command -v c++ || command -v g++ || command -v clang++)
 
-.PHONY: help demo test test-fast torch-npu-tests accelerate-tests lint format bench docs clean
+.PHONY: help demo test test-fast torch-npu-tests accelerate-tests lint format opinfo bench docs clean
 
 help: ## list these targets
 	@grep -hE '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## (.*)/\1|\2/' | while IFS='|' read -r name text; do printf '  make %-16s %s\n' "$$name" "$$text"; done
@@ -57,6 +57,9 @@ format: $(READY) ## apply ruff's formatting and safe fixes; refresh the output i
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 	$(BIN)/python tools/readme.py
+
+opinfo: $(READY) ## PyTorch's whole operator database on the simulated NPU against the CPU, with a report
+	$(BIN)/python tests/sim/opinfo/run.py
 
 bench: $(READY) ## every claim about speed, as a ratio against a peer or a floor of the same run
 	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python "$$script"; done
