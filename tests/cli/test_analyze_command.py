@@ -157,3 +157,16 @@ def test_chinese(npuport: Npuport, project: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("NPUPORT_LANG", "zh")
     assert "必须修改" in npuport("analyze", project).out
     assert npuport("analyze", project / "nowhere").err.endswith("不存在。请检查路径。\n")
+
+
+def test_the_fixes_for_a_library_keep_gpus(npuport: Npuport, project: Path) -> None:
+    (project / "things").mkdir()
+    (project / "things" / "__init__.py").write_text((project / "train.py").read_text())
+    (project / "train.py").unlink()
+    (project / "setup.py").write_text('from setuptools import setup\nsetup(name="things", packages=["things"])\n')
+    for command in (("analyze",), ("guide",)):
+        result = npuport(*command, project)
+        assert "DEVICE_TYPE" in result.out or command == ("analyze",)
+        assert result.err.startswith("--target agnostic, for setup.py declares the package things;")
+    assert json.loads(npuport("analyze", project, "--json").out)["settings"]["target"] == "agnostic"
+    assert json.loads(npuport("analyze", project, "--json", "--target", "npu").out)["settings"]["target"] == "npu"

@@ -191,3 +191,37 @@ def test_the_repository_of_an_output_is_never_replaced(npuport: Npuport, project
     assert "is a repository" in result.err
     shutil.rmtree(out / ".git")
     assert npuport("convert", project, "-o", out).code == 0
+
+
+def library(project: Path) -> Path:
+    """The project as a package that others install."""
+    (project / "train.py").rename(project / "model.py")
+    (project / "things").mkdir()
+    (project / "things" / "__init__.py").write_text("")
+    (project / "pyproject.toml").write_text('[project]\nname = "things"\n')
+    return project
+
+
+def test_a_library_keeps_running_on_gpus(npuport: Npuport, project: Path) -> None:
+    diff = npuport("convert", library(project), "--diff")
+    assert "DEVICE_TYPE = torch.accelerator" in diff.out
+    assert diff.err.startswith("--target agnostic, for pyproject.toml declares the package things; --target npu writes")
+
+
+def test_a_package_with_a_script_that_trains_is_a_training_repository(npuport: Npuport, project: Path) -> None:
+    (library(project) / "train.py").write_text(TRAIN)
+    diff = npuport("convert", project, "--diff")
+    assert '+model = torch.nn.Linear(2, 2).to("npu")' in diff.out
+    assert "pyproject.toml declares the package things, but train.py trains; --target agnostic writes" in diff.err
+
+
+def test_the_target_that_is_given_holds(npuport: Npuport, project: Path) -> None:
+    diff = npuport("convert", library(project), "--diff", "--target", "npu")
+    assert '+model = torch.nn.Linear(2, 2).to("npu")' in diff.out
+    assert diff.err.startswith("1 edit in 1 file")
+
+
+def test_the_target_by_default_in_chinese(npuport: Npuport, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NPUPORT_LANG", "zh")
+    said = npuport("convert", library(project), "--check").err
+    assert said.startswith("--target agnostic（默认，pyproject.toml 声明了软件包 things）")

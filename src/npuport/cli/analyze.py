@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from npuport.cli.shared import CLEAN, FINDINGS, MISUSE, codes, make_settings, name_skipped, progress, talk, write_aside
+from npuport.cli.shared import (
+    CLEAN,
+    FINDINGS,
+    MISUSE,
+    codes,
+    make_settings,
+    name_skipped,
+    progress,
+    suited,
+    talk,
+    write_aside,
+)
 from npuport.errors import UserError
 
 if TYPE_CHECKING:
@@ -77,8 +88,13 @@ def analyze(
         typer.Option("--run-report", metavar="FILE", help="Confirm or clear waits and sizes by a run's report (JSON)."),
     ] = None,
     target: Annotated[
-        Target, typer.Option("--target", help="What the fixes aim at: npu or agnostic (CUDA, NPU and CPU).")
-    ] = Target.NPU,
+        Target | None,
+        typer.Option(
+            "--target",
+            help="What the fixes aim at: npu or agnostic (CUDA, NPU and CPU). By default agnostic for libraries.",
+            show_default=False,
+        ),
+    ] = None,
     fail_on: Annotated[
         FailOn, typer.Option("--fail-on", help="End with 1 for findings at least this severe.")
     ] = FailOn.ERROR,
@@ -104,8 +120,10 @@ def analyze(
 
     if as_json and output not in (Format.SUMMARY, Format.JSON):
         raise UserError("--json and --format exclude each other. Give one of them.")
-    settings = make_settings(target.value, torch_version, chip)
+    settings = make_settings(target.value if target else "npu", torch_version, chip)
     tree = read_tree(path)
+    if target is None and path.is_dir():
+        settings = suited(settings, tree)
     with progress(len(tree.files), "reading") as advance:
         analysis = run_rules(tree, settings, jobs, advance)
     if run_report is not None:

@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from npuport.cli.shared import CLEAN, FINDINGS, MISUSE, likely_script, make_settings, name_skipped, progress, talk
+from npuport.cli.shared import (
+    CLEAN,
+    FINDINGS,
+    MISUSE,
+    likely_script,
+    make_settings,
+    name_skipped,
+    progress,
+    suited,
+    talk,
+)
 from npuport.errors import UserError
 
 if TYPE_CHECKING:
@@ -55,13 +65,14 @@ def convert(
     diff: Annotated[bool, typer.Option("--diff", help="Print a unified diff and write nothing.")] = False,
     check: Annotated[bool, typer.Option("--check", help="Print which files would change and write nothing.")] = False,
     target: Annotated[
-        Target,
+        Target | None,
         typer.Option(
             "--target",
             help="npu: explicit torch.npu code; agnostic: code that runs on CUDA, NPU and CPU; "
-            "import: one import at each entry point.",
+            "import: one import at each entry point. By default agnostic for libraries, npu for all else.",
+            show_default=False,
         ),
-    ] = Target.NPU,
+    ] = None,
     unsafe_fixes: Annotated[
         bool, typer.Option("--unsafe-fixes", help="Apply fixes that may change behaviour, too. Read the result.")
     ] = False,
@@ -89,12 +100,14 @@ def convert(
     from npuport.source.files import read_tree
 
     mode = _mode(source, output, in_place, diff, check)
-    settings = make_settings(target.value, torch_version, chip)
+    settings = make_settings(target.value if target else "npu", torch_version, chip)
     tree = _stdin_tree() if source == _STDIN else None
     if tree is None and mode is Mode.COPY and output is not None and source.is_dir():
         check_output(source, output, force)
     if tree is None:
         tree = read_tree(source, without=output)
+    if target is None and source.is_dir():
+        settings = suited(settings, tree)
     with progress(len(tree.files), "converting") as advance:
         conversion = convert_files(tree.files, settings, unsafe_fixes, jobs, advance)
     if mode is Mode.COPY and output is not None:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from npuport.cli.shared import CLEAN, MISUSE, likely_script, make_settings, name_skipped, progress, write_aside
+from npuport.cli.shared import CLEAN, MISUSE, likely_script, make_settings, name_skipped, progress, suited, write_aside
 
 
 def guide(
@@ -16,7 +16,9 @@ def guide(
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write the guide here instead of to stdout.")
     ] = None,
-    target: Annotated[str, typer.Option("--target", metavar="T", help="npu or agnostic.")] = "npu",
+    target: Annotated[
+        str, typer.Option("--target", metavar="T", help="npu or agnostic; by default agnostic for libraries.")
+    ] = "",
     torch_version: Annotated[
         str, typer.Option("--torch", metavar="V", help="The version of torch to port to.")
     ] = "2.13.0",
@@ -30,8 +32,10 @@ def guide(
     from npuport.report.formats.guide import guide as render
     from npuport.source.files import read_tree
 
-    settings = make_settings(target, torch_version, chip)
+    settings = make_settings(target or "npu", torch_version, chip)
     tree = read_tree(path)
+    if not target and path.is_dir():
+        settings = suited(settings, tree)
     with progress(len(tree.files), "reading") as advance:
         analysis = run_rules(tree, settings, None, advance)
     releases = torch_npu_for(torch_version)

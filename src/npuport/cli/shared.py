@@ -96,6 +96,25 @@ def make_settings(target: str, torch_version: str, chip: str) -> Settings:
         raise UserError("{message}.", message=error) from error
 
 
+def suited(settings: Settings, tree: Tree) -> Settings:
+    """The settings with the target that suits the kind of project; says so where the tree declares a package."""
+    from dataclasses import replace
+
+    from npuport.report.language import translate
+    from npuport.report.text import printable
+    from npuport.source.project_kind import project_kind
+
+    kind = project_kind(tree.files)
+    declared = translate("{path} declares the package {name}", path=kind.declared_in, name=printable(kind.package))
+    if kind.is_library:
+        talk(translate("--target agnostic, for {why}; --target npu writes code for NPUs alone", why=declared))
+        return replace(settings, target="agnostic")
+    if kind.package:
+        why = translate("{declared}, but {script} trains", declared=declared, script=printable(kind.script))
+        talk(translate("--target npu, for {why}; --target agnostic writes code for GPU, NPU and CPU", why=why))
+    return settings
+
+
 def name_skipped(skipped: Sequence[Skipped], failures: Sequence[Failure]) -> None:
     """Name on stderr what was not read and what failed."""
     from npuport.report.language import translate

@@ -33,6 +33,15 @@ SENTENCES = {
     "No blockers.": "没有阻塞项。",
     "Next:": "下一步：",
     "every finding with its line, reason and fix": "逐条列出位置、原因和修改方法",
+    # the target by default
+    "--target agnostic, for {why}; --target npu writes code for NPUs alone": (
+        "--target agnostic（默认，{why}）；用 --target npu 可生成仅面向 NPU 的代码"
+    ),
+    "--target npu, for {why}; --target agnostic writes code for GPU, NPU and CPU": (
+        "--target npu（默认，{why}）；用 --target agnostic 可生成同时支持 GPU、NPU 和 CPU 的代码"
+    ),
+    "{path} declares the package {name}": "{path} 声明了软件包 {name}",
+    "{declared}, but {script} trains": "{declared}，但 {script} 是训练脚本",
     # findings in full
     "no fix": "无自动修改",
     "safe fix": "可安全自动修改",

@@ -123,6 +123,8 @@ class CudaNameRule(Rule):
 
     def _for_every_device(self, use: CudaUse, context: Context, message: str, applicability: Applicability) -> Finding:
         edits = agnostic_amp.amp_edits(use, context) or agnostic.name_edits(use, context)
+        if not edits and (reason := agnostic.may_stay(use, context)):
+            return self.at_use(use, context, reason, None, Severity.INFO)
         if context.has_npu_branches:
             applicability = Applicability.UNSAFE
         fix = context.fix(edits, applicability, "ask the device at hand") if edits else None

@@ -16,7 +16,7 @@ from npuport.findings import Edit
 from npuport.rules.base import Context
 from npuport.rules.cuda_chain import CudaUse, edits_to
 from npuport.rules.settings import Settings
-from npuport.source.module import ancestors, parent
+from npuport.source.module import ancestors, in_annotation, parent
 from npuport.source.project import Project
 
 UPSTREAM = "torch.amp.GradScaler"
@@ -80,7 +80,7 @@ def only_asks(node: ast.expr, context: Context) -> bool:
         name = context.name_of(around.func)
         place = {"builtins.isinstance": 1, "builtins.issubclass": 1, "typing.cast": 0}.get(name or "")
         return place is not None and len(around.args) > place and around.args[place] is top
-    return top in (getattr(around, "annotation", None), getattr(around, "returns", None))
+    return in_annotation(node)
 
 
 def _is_none(node: ast.expr) -> bool:

@@ -110,6 +110,14 @@ def ancestors(node: ast.AST) -> Iterator[ast.AST]:
         current = parent(current)
 
 
+def in_annotation(node: ast.AST) -> bool:
+    """Whether a linked node is (part of) the annotation of a parameter, a variable or a result."""
+    top = node
+    while isinstance(around := parent(top), ast.Subscript | ast.Tuple | ast.List | ast.BinOp):
+        top = around
+    return top in (getattr(around, "annotation", None), getattr(around, "returns", None))
+
+
 class _Walk:
     """Links and collects the nodes of statements on the hit lines (of all statements when ``hits`` is None)."""
 

@@ -10,7 +10,7 @@ from npuport.rules.agnostic.device_type import NAMES, PAIR, device_type
 from npuport.rules.agnostic.devices import LOOSE
 from npuport.rules.base import Context
 from npuport.rules.cuda_chain import CudaUse
-from npuport.source.module import ancestors, parent
+from npuport.source.module import ancestors, in_annotation, parent
 
 # What torch.cuda answers on a machine without CUDA, where torch.accelerator and the modules of other devices raise
 # (measured on torch 2.13.0, CPU build); None: nothing happens.
@@ -52,10 +52,43 @@ def name_edits(use: CudaUse, context: Context) -> list[Edit] | None:
     named = device_type(use.node, context)
     if named is None or not context.settings.torch_at_least("2.5"):
         return None
+    around = parent(use.node)
+    if not isinstance(around, ast.Call) or around.func is not use.node:
+        edits = _handed_on(use, named.name, context)
+        return [*named.edits, *edits] if edits is not None else None
     new = f"torch.get_device_module({named.name}){use.name.removeprefix('torch.cuda')}"
     asks = _ASKS if context.settings.torch_at_least("2.6") else f'{named.name} != "cpu"'
     edits = _guarded(use, [Edit(*context.module.lines.span(use.node), new)], asks, context)
     return [*named.edits, *edits] if edits is not None else None
+
+
+def may_stay(use: CudaUse, context: Context) -> str:
+    """Why a use needs no edit: "" where it does, or where nobody knows."""
+    if use.lookup is None and use.fact.status != "missing" and in_annotation(use.top):
+        return "an annotation only says this: torch has the name on every machine, so it may stay"
+    if _is_fallback(use.top, context):
+        return "this is the answer where the device at hand has none of this name, as on the CPU: it may stay"
+    return ""
+
+
+def _is_fallback(node: ast.expr, context: Context) -> bool:
+    """Whether ``node`` is the default of ``getattr(torch.get_device_module(…), "…", …)``."""
+    call = parent(node)
+    if not isinstance(call, ast.Call) or len(call.args) != 3 or call.args[2] is not node:
+        return False
+    owner = call.args[0]
+    return isinstance(owner, ast.Call) and context.name_of(owner.func) == "torch.get_device_module"
+
+
+def _handed_on(use: CudaUse, device: str, context: Context) -> list[Edit] | None:
+    """A name that is not called here: torch.cuda has it on every machine, the module of another device need not."""
+    inner = use.name.removeprefix("torch.cuda.")
+    lines, text = context.module.lines, context.module.segment(use.node)
+    if "." in inner or "\n" in text or in_annotation(use.top) or _is_fallback(use.top, context):
+        return None
+    if _asked_already(use.node, context):
+        return [Edit(*lines.span(use.node), f"torch.get_device_module({device}).{inner}")]
+    return [Edit(*lines.span(use.node), f'getattr(torch.get_device_module({device}), "{inner}", {text})')]
 
 
 def lookup_edits(use: CudaUse, context: Context) -> list[Edit] | None:
