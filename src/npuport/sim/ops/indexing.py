@@ -64,8 +64,11 @@ def npu_extreme_backward(grad: Tensor, dim: int, indices: Tensor, sizes: Sequenc
 
 @kernel("aten::one_hot", keys=(FORWARD, AUTOGRAD))
 def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
-    """torch.nn.functional.one_hot, of int32 too (op_plugin's test/test_base_ops/test_one_hot.py)."""
-    return functional.one_hot(input.long(), num_classes)
+    """torch.nn.functional.one_hot in the dtype of ``input``, int32 or int64.
+
+    Source: op_plugin's test/test_base_ops/test_one_hot.py.
+    """
+    return functional.one_hot(input.long(), num_classes).to(input.dtype)
 
 
 @kernel("npu::npu_one_hot")

@@ -61,14 +61,18 @@ static void sleep_on(_Atomic uint32_t* word, uint32_t value) {
 
 void npuport_wake(_Atomic uint32_t* word) { syscall(SYS_futex, word, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0); }
 
-static HcclResult lost(const Comm* comm, int rank, const char* what) {
+static HcclResult lost(const Comm* comm, int rank, const char* code, const char* what) {
     const Member* member = &comm->segment->members[rank];
-    if (atomic_load(&member->left)) return npuport_fail(HCCL_E_REMOTE, "HCCL communicator %s, rank %u, %s: rank %d has left it", comm->name, comm->rank, what, rank);
-    return npuport_fail(HCCL_E_REMOTE, "HCCL communicator %s, rank %u, %s: rank %d (process %d) has ended", comm->name, comm->rank, what, rank, atomic_load(&member->process));
+    if (atomic_load(&member->left))
+        return npuport_fail(HCCL_E_REMOTE, "%s: HCCL communicator %s, rank %u, %s: rank %d has left it", code, comm->name, comm->rank, what, rank);
+    return npuport_fail(HCCL_E_REMOTE, "%s: HCCL communicator %s, rank %u, %s: rank %d (process %d) has ended", code, comm->name, comm->rank, what, rank,
+                        atomic_load(&member->process));
 }
 
 /* Wait until `word` has passed `old`; `peer` is the rank that must do it, -1 any. */
 HcclResult npuport_await(Comm* comm, _Atomic uint32_t* word, uint32_t old, int peer, double limit_ms, const char* what) {
+    /* What HCCL reports when a link is not set up in time, and when a call waits too long. */
+    const char* code = word == &comm->segment->attached ? "EI0006" : "EI0002";
     double end = npuport_now_ms() + limit_ms, lost_since = 0;
     bool had_ended = false;
     while (atomic_load(word) == old) {
@@ -80,9 +84,9 @@ HcclResult npuport_await(Comm* comm, _Atomic uint32_t* word, uint32_t old, int p
         double now = npuport_now_ms();
         bool ended = rank >= 0 && has_ended(&comm->segment->members[rank]);
         if (rank >= 0 && (!lost_since || ended != had_ended)) lost_since = now, had_ended = ended;
-        if (rank >= 0 && now - lost_since > (ended ? ENDED_GRACE_MS : LEFT_GRACE_MS) && atomic_load(word) == old) return lost(comm, rank, what);
+        if (rank >= 0 && now - lost_since > (ended ? ENDED_GRACE_MS : LEFT_GRACE_MS) && atomic_load(word) == old) return lost(comm, rank, code, what);
         if (now > end)
-            return npuport_fail(HCCL_E_TIMEOUT, "HCCL communicator %s, rank %u, %s: no answer within %.0f s", comm->name, comm->rank, what, limit_ms / 1e3);
+            return npuport_fail(HCCL_E_TIMEOUT, "%s: HCCL communicator %s, rank %u, %s: no answer within %.0f s", code, comm->name, comm->rank, what, limit_ms / 1e3);
     }
     return HCCL_SUCCESS;
 }
