@@ -41,6 +41,9 @@ class TestAll(unittest.TestCase):
 
 def test_of_a_process(rank, size):
     pass
+
+def test_configurations():
+    yield "not a case"
 """
 
 
@@ -82,6 +85,7 @@ def test_the_list_of_known_failures() -> None:
         Known("test/npu/test_graph_*.py", "*", "graph mode", ""),
         Known("test/nn/test_a.py", "TestA::test_[x]", "gap", ""),
         Known("test/nn/test_a.py", "TestA::test_gone", "gap", ""),
+        Known("test/nn/test_b.py", "*", "test itself", "", run="race"),
         Known("test/nn/test_other.py", "*", "gap", ""),
     ]
     cases = [
@@ -89,9 +93,11 @@ def test_the_list_of_known_failures() -> None:
         Case("test/nn/test_a.py", "TestA::test_[x]", "pass"),
         Case("test/nn/test_a.py", "TestA::test_x", "fail"),
         Case("test/nn/test_a.py", "TestA::test_y", "skip", "this test is disabled now"),
+        Case("test/nn/test_b.py", "TestB::test_now", "pass"),
+        Case("test/nn/test_b.py", "TestB::test_then", "fail"),
     ]
     columns = [known_failures.column_of(case, known) for case in cases]
-    assert columns == ["graph mode", "pass", "not listed", "disabled"]
+    assert columns == ["graph mode", "pass", "not listed", "disabled", "pass", "test itself"]
     assert [row.cases for row, _ in known_failures.stale(cases, known)] == ["TestA::test_[x]", "TestA::test_gone"]
     lines = known_failures.table(cases, known, ["graph mode"]).splitlines()
     assert lines[1].split()[-1] == "%" and lines[1].split()[-2] == "50.0"  # test/nn

@@ -6,6 +6,7 @@ Each line is a JSON object: ``{"collected": [node, …]}``, ``{"started": node}`
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import time
@@ -40,6 +41,12 @@ def _is_no_case(item: pytest.Item) -> bool:
     """A function with the name of a case that its file calls itself, with arguments no fixture gives."""
     known = getattr(getattr(item, "_fixtureinfo", None), "name2fixturedefs", {})
     return any(name != "request" and name not in known for name in getattr(item, "fixturenames", ()))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pycollect_makeitem(obj: object) -> list[pytest.Item] | None:
+    """Leave out a generator with the name of a case, for which pytest would give up the whole file."""
+    return [] if inspect.isgeneratorfunction(obj) else None
 
 
 def pytest_collectreport(report: pytest.CollectReport) -> None:

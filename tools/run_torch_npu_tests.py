@@ -7,6 +7,7 @@ The checkout must be of the installed version. What fails is listed in torch_npu
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,7 +20,8 @@ DISABLED = "test/unsupported_test_cases/.pytorch-disabled-tests.json"
 
 def variables(checkout: Path, file: str, scratch: Path, devices: int) -> Mapping[str, str]:
     """What torch_npu's own runner sets."""
-    common = {"PYTHONPATH": str(checkout / "test"), "DISABLED_TESTS_FILE": str(checkout / DISABLED)}
+    folders = (checkout / Path(file).parent, checkout / "test")  # a file finds its neighbours, as when it is a program
+    common = {"PYTHONPATH": os.pathsep.join(map(str, folders)), "DISABLED_TESTS_FILE": str(checkout / DISABLED)}
     return common | (_distributed(scratch, devices) if file.startswith("test/distributed/") else {})
 
 
@@ -36,7 +38,8 @@ PROJECT = Project(
     known=Path(__file__).with_name("torch_npu_tests_known.csv"),
     folder="test",
     outside=("physical device", "graph mode", "profiler data"),  # what no simulation can have
-    options=("-p", "no:logging"),  # its tests read what is logged themselves
+    # Its tests read what is logged themselves, and spawn thousands of processes.
+    options=("-p", "no:logging", "-p", "warm_children"),
     variables=variables,
 )
 
