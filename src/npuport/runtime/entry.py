@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing.spawn
 import os
 import sys
 import types
@@ -11,10 +10,8 @@ from typing import Any, NoReturn
 
 from npuport.errors import UserError
 from npuport.runtime import importer
+from npuport.runtime.activation import SCRIPT, activate
 from npuport.runtime.choice import wants_npu
-
-SCRIPT = "NPUPORT_SCRIPT"
-"""Variable that tells a spawned process which script to load as its main module."""
 
 
 def take_over() -> None:
@@ -49,13 +46,6 @@ def run_command_line() -> NoReturn:
         _run(script, main.__dict__)
     exec(compile(script.read_bytes(), os.fspath(script), "exec"), main.__dict__)
     raise SystemExit(0)
-
-
-def activate() -> None:
-    """Convert what is imported from now on, in this process and in those it spawns."""
-    importer.install()
-    if not getattr(multiprocessing.spawn.get_preparation_data, "npuport", False):
-        multiprocessing.spawn.get_preparation_data = _spawning(multiprocessing.spawn.get_preparation_data)
 
 
 def _wanted() -> bool:
@@ -107,16 +97,3 @@ def _without_our_frames(hook: Any) -> Any:
         hook(kind, error, trace)
 
     return excepthook
-
-
-def _spawning(original: Any) -> Any:
-    """Spawned processes load the main script by path, unconverted; give them the module that converts it instead."""
-
-    def get_preparation_data(name: str) -> dict[str, Any]:
-        data: dict[str, Any] = original(name)
-        if SCRIPT in os.environ and data.pop("init_main_from_path", None) is not None:
-            data["init_main_from_name"] = "npuport.runtime.spawned"
-        return data
-
-    get_preparation_data.npuport = True  # type: ignore[attr-defined]
-    return get_preparation_data

@@ -10,7 +10,7 @@ import site
 import sys
 import sysconfig
 import types
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
 from importlib.abc import MetaPathFinder
@@ -19,10 +19,14 @@ from pathlib import Path
 from npuport.conversion.convert import BrokenFixError, convert_text
 from npuport.findings import Finding, Severity
 from npuport.rules.engine import check_file
-from npuport.runtime import target
+from npuport.runtime import leftovers, target
 from npuport.source.files import FileKind, UndecodableError, decode
+from npuport.source.module import Module
 from npuport.source.on_disk import TextsOnDisk
 from npuport.source.project import Project
+
+ALSO = "NPUPORT_ALSO"
+"""Variable with the names of installed packages to convert too, separated by commas."""
 
 _ROUNDS = 10  # as many as the conversion of files: a round repairs what overlapping fixes put off
 
@@ -59,7 +63,16 @@ def _converted_tree(file: Path, base: Path, data: bytes) -> ast.Module | None:
             _report(file, findings)
             break
         source = replace(source, text=converted.text)
-    return ast.parse(source.text, os.fspath(file))
+    _texts[os.fspath(file)] = source.text
+    return leftovers.meet(Module(path, source.text), project, settings)
+
+
+_texts: dict[str, str] = {}
+
+
+def converted_text(file: str) -> str | None:
+    """What a module of the user's own was converted to; None for a file that was not."""
+    return _texts.get(file)
 
 
 def _report(file: Path, left: Sequence[Finding]) -> None:
@@ -88,7 +101,13 @@ class ConvertingLoader(importlib.machinery.SourceFileLoader):
 
 
 class ConvertingFinder(MetaPathFinder):
-    """Finds what Python would find; for the user's own source files it puts the converting loader in place."""
+    """Finds what Python would find; for the user's own source files it puts the converting loader in place.
+
+    ``after_torch`` is called once torch is loaded.
+    """
+
+    def __init__(self, after_torch: Callable[[], None]) -> None:
+        self._after_torch = after_torch
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None = None
@@ -96,10 +115,28 @@ class ConvertingFinder(MetaPathFinder):
         spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)
         if spec is None or spec.origin is None or not isinstance(spec.loader, importlib.machinery.SourceFileLoader):
             return None
-        if not is_own(spec.origin):
+        if fullname == "torch":
+            spec.loader = _TorchLoader(fullname, spec.origin, self._after_torch)
+        elif is_own(spec.origin) or fullname.partition(".")[0] in also():
+            spec.loader = ConvertingLoader(fullname, spec.origin)
+        else:
             return None
-        spec.loader = ConvertingLoader(fullname, spec.origin)
         return spec
+
+
+class _TorchLoader(importlib.machinery.SourceFileLoader):
+    def __init__(self, fullname: str, path: str, after: Callable[[], None]) -> None:
+        super().__init__(fullname, path)
+        self._after = after
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        super().exec_module(module)
+        self._after()
+
+
+def also() -> frozenset[str]:
+    """Packages of others that are converted too."""
+    return frozenset(name.strip() for name in os.environ.get(ALSO, "").split(",") if name.strip())
 
 
 def is_own(origin: str) -> bool:
@@ -114,9 +151,3 @@ def _foreign() -> tuple[str, ...]:
     folders = {sysconfig.get_paths()[name] for name in names} | {*site.getsitepackages(), site.getusersitepackages()}
     folders.add(os.fspath(Path(__file__).parent.parent))
     return tuple(os.path.realpath(folder) + os.sep for folder in folders)
-
-
-def install() -> None:
-    """Convert every module of the user's own that is imported from now on. Twice is the same as once."""
-    if not any(isinstance(finder, ConvertingFinder) for finder in sys.meta_path):
-        sys.meta_path.insert(0, ConvertingFinder())

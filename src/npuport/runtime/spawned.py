@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from npuport.runtime import entry, importer
+from npuport.runtime import activation, importer
 
 if __name__ == "__mp_main__":
-    entry.activate()
-    __file__ = os.environ[entry.SCRIPT]
+    activation.activate()
+    __file__ = os.environ[activation.SCRIPT]
     exec(importer.converted_code(Path(__file__), Path(__file__).parent), globals())

@@ -1,5 +1,4 @@
-# ruff: noqa: E731, SIM115
-"""What CUDA code relies on, one function each: it returns where the code behaves as on a CUDA device, and raises where not.
+"""What CUDA code relies on, one function each: it returns where the code behaves as on CUDA, and raises where not.
 
 Written as users write it, for CUDA. `runner.py` loads it through npuport, or after `torch_npu.contrib.transfer_to_npu`.
 """
@@ -15,7 +14,7 @@ from pathlib import Path
 
 import early
 import torch
-import torch.nn as nn
+from torch import nn
 
 SPELT = "".join(["cu", "da"])  # as from a command line or a settings file: no conversion of source sees it
 
@@ -477,7 +476,7 @@ def pluggable_allocator_exists():
 
 
 def broadcast_over_devices():
-    import torch.cuda.comm as comm
+    from torch.cuda import comm
 
     assert len(comm.broadcast(tensor(), devices=[0])) == 1
 

@@ -24,7 +24,7 @@ def load(mode: str) -> types.ModuleType:
     """The probes, as one of the two tools presents them."""
     sys.path.insert(0, os.fspath(Path(__file__).parent))
     if mode == "npuport":
-        from npuport.runtime.entry import activate
+        from npuport.runtime.activation import activate
 
         activate()
     else:
