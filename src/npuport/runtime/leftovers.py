@@ -33,10 +33,6 @@ _FACADES = {
 }
 _PARAMETERS = DEVICE.parameters | BACKEND.parameters
 _TAKING = sorted({name.rpartition(".")[2] for name, _ in _PARAMETERS} | _METHODS | {"set_default_tensor_type"})
-    {name.rpartition(".")[2] for name, _ in DEVICE.parameters | BACKEND.parameters}
-    | _METHODS
-    | {"set_default_tensor_type"}
-)
 # Lines that can hold any of it.
 _PLACES = re.compile(
     rf"cuda|cudnn|nccl|device|map_location|memory_format|\b(?:dev|npu|hccl|double|accelerator|backends?|{'|'.join(_TAKING)})\b"
