@@ -19,6 +19,7 @@ SHORT_RUNS = {
     "devices": ["--max-steps", "60", "--size", "1024"],
     "gan": ["--max-steps", "16", "--dataset-size", "512", "--workers", "2"],
     "gpt": ["--steps", "14", "--warmup", "4", "--sample", "8", "--batch-size", "16"],
+    "imagenet": ["--epochs", "4", "--train-size", "256", "--val-size", "64", "-b", "32", "--workers", "0"],
     "lstm_lm": ["--max-steps", "40", "--epochs", "1"],
 }
 TIMEOUT_S = 120

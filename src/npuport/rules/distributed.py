@@ -1,4 +1,4 @@
-"""Distributed training: the communication backend, names of NCCL, DataParallel."""
+"""Distributed training: the communication backend, and names of NCCL."""
 
 from __future__ import annotations
 
@@ -178,37 +178,4 @@ def _about_nccl(name: str | None) -> str | None:
     return short if short in _NCCL_MESSAGES else None
 
 
-class DataParallelModule(Rule):
-    """``nn.DataParallel``, which drives several devices from one process."""
-
-    code = "NP303"
-    name = "data-parallel"
-    severity = Severity.ERROR
-    markers = (r"\bDataParallel\b", r"\bdata_parallel\b")
-    nodes = (ast.Call, ast.ClassDef)
-
-    def check(self, node: ast.AST, context: Context) -> Iterator[Finding]:
-        makers = node.bases if isinstance(node, ast.ClassDef) else [node.func] if isinstance(node, ast.Call) else []
-        for maker in makers:
-            name = context.name_of(maker)
-            if name in _DATA_PARALLEL:
-                fact = torch_name(_DATA_PARALLEL[name])
-                yield context.finding(
-                    self,
-                    maker,
-                    "one process cannot drive several NPUs through DataParallel: start one process for each NPU "
-                    "(torchrun) and wrap the model in DistributedDataParallel",
-                    basis=fact.basis if fact else None,
-                    name=name,
-                )
-
-
-_DATA_PARALLEL = {
-    "torch.nn.DataParallel": "torch.nn.DataParallel",
-    "torch.nn.parallel.DataParallel": "torch.nn.parallel.DataParallel",
-    "torch.nn.parallel.data_parallel.DataParallel": "torch.nn.parallel.DataParallel",
-    "torch.nn.parallel.data_parallel": "torch.nn.parallel.data_parallel",
-    "torch.nn.parallel.data_parallel.data_parallel": "torch.nn.parallel.data_parallel",
-}
-
-RULES: tuple[type[Rule], ...] = (NcclBackendString, NcclApiName, DataParallelModule)
+RULES: tuple[type[Rule], ...] = (NcclBackendString, NcclApiName)
