@@ -17,7 +17,7 @@ _SET_DEVICE = (".cuda.set_device", ".npu.set_device", ".set_device_index")
 def device_steps(script: Script) -> Iterator[Step]:
     """One step for each place; a device without a number is the one that the process has taken."""
     for node in script.nodes:
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        if isinstance(node, ast.Constant):
             yield from _in_string(node, script)
         elif isinstance(node, ast.JoinedStr):
             yield from _in_joined(node, script)
@@ -26,7 +26,7 @@ def device_steps(script: Script) -> Iterator[Step]:
 
 
 def _in_string(node: ast.Constant, script: Script) -> Iterator[Step]:
-    found = _NUMBERED.fullmatch(f"{node.value}")
+    found = _NUMBERED.fullmatch(node.value) if isinstance(node.value, str) else None
     if found is None:
         return
     text, start = script.text(node), script.module.lines.span(node)[0]

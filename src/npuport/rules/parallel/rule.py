@@ -81,7 +81,7 @@ def _notes(script: Script) -> str:
         notes.append(f"{', '.join(own)}: each process has its own figures")
     leaves = sorted({line for loop in training_loops(script) for line in _leaves(loop.node)})
     if leaves:
-        notes.append(f"line {', '.join(map(str, leaves))} leaves a step: all processes must do so together, or they hang")
+        notes.append(f"line {', '.join(map(str, leaves))} leaves a step: all processes must together, or they hang")
     writers = other_writers(script)
     if writers:
         notes.append(f"each process writes what line {', '.join(map(str, writers))} writes: leave it to rank 0")

@@ -185,7 +185,8 @@ def _for_processes(test: ast.expr, dist: str, script: Script) -> list[Edit]:
     many, (start, end) = f"{dist}.get_world_size() > 1", script.module.lines.span(test)
     if any(_counts_devices(node, script) for node in ast.walk(test) if isinstance(node, ast.expr)):
         return [Edit(start, end, many)]
-    if isinstance(test, ast.Call) and script.name_of_call(test).endswith("is_available") and not script.context.agnostic:
+    available = isinstance(test, ast.Call) and script.name_of_call(test).endswith(".is_available")
+    if available and not script.context.agnostic:
         return []  # each process has taken its device before
     if isinstance(test, ast.Name | ast.Attribute | ast.Call):
         return [Edit(end, end, f" or {many}")]
