@@ -170,3 +170,12 @@ def test_the_fixes_for_a_library_keep_gpus(npuport: Npuport, project: Path) -> N
         assert result.err.startswith("--target agnostic, for setup.py declares the package things;")
     assert json.loads(npuport("analyze", project, "--json").out)["settings"]["target"] == "agnostic"
     assert json.loads(npuport("analyze", project, "--json", "--target", "npu").out)["settings"]["target"] == "npu"
+
+
+def test_words_are_said_once_unless_asked_for(npuport: Npuport, project: Path) -> None:
+    (project / "notes.py").write_text("# CUDA 12\nA = 1\n# and cuDNN\nB = 2\n# and NCCL\n")
+    found = json.loads(npuport("analyze", project, "--json").out)["findings"]
+    (words,) = [one for one in found if one["code"] == "NP901"]
+    assert words["evidence"]["places"] == ["notes.py:3", "notes.py:5"]
+    each = json.loads(npuport("analyze", project, "--json", "--select", "NP901").out)["findings"]
+    assert [one["location"]["line"] for one in each] == [1, 3, 5]

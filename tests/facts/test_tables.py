@@ -119,7 +119,8 @@ def test_a_family_answers_for_its_unknown_members() -> None:
 
 
 def test_prefixes_of_imports() -> None:
-    assert facts.library("flash_attn.bert_padding") == facts.library("flash_attn")
+    assert facts.library("flash_attn.flash_attn_interface") == facts.library("flash_attn")
+    assert facts.library("flash_attn.layers.rotary.apply_rotary_emb") != facts.library("flash_attn")
     assert facts.library("numba.typed") is None
     assert facts.library("numba.cuda.random") == facts.library("numba.cuda") != None  # noqa: E711
     assert facts.library("nvidia") is None

@@ -115,6 +115,7 @@ def analyze(
     Exit codes: 0 nothing as severe as --fail-on; 1 findings; 2 misuse, or input that could not be read.
     """
     from npuport.analysis import analyze as run_rules
+    from npuport.analysis import fold
     from npuport.analysis import select as choose
     from npuport.source.files import read_tree
 
@@ -133,10 +134,12 @@ def analyze(
         _write_baseline(write_baseline, findings, tree)
     if baseline is not None:
         findings = _without_known(baseline, findings, tree)
-    if html is not None:
-        _write_page(html, path, analysis, findings, tree)
     if csv is not None:
         _write_csv(csv, findings)
+    if not select:
+        findings = fold(findings)
+    if html is not None:
+        _write_page(html, path, analysis, findings, tree)
     _print(Format.JSON if as_json else output, path, analysis, findings, tree)
     sys.stdout.flush()
     name_skipped(analysis.skipped, analysis.failures)

@@ -10,6 +10,7 @@ from npuport.findings import Applicability, Basis, Edit, Finding, Fix, Severity
 from npuport.rules.agnostic import devices as agnostic
 from npuport.rules.agnostic.device_type import device_type
 from npuport.rules.base import Context, Rule, with_applicability
+from npuport.rules.library_calls import is_lightnings
 from npuport.rules.settings import Settings
 from npuport.rules.usage import Use, use_of
 from npuport.source.module import parent
@@ -76,7 +77,7 @@ class CudaDeviceString(Rule):
             return
         if use is Use.UNKNOWN and _has_index(node) and context.project.imports_torch:
             use = Use.TAKEN
-        if _chosen_against_npu(node, context):
+        if _chosen_against_npu(node, context) or is_lightnings(node, context):
             return
         edits = agnostic.device_string(node, context) if context.agnostic else _respelled(node, context)
         title = "name the device type at hand" if context.agnostic else "name the NPU"

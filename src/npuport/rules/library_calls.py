@@ -8,8 +8,38 @@ from collections.abc import Iterator
 from npuport.facts import library
 from npuport.findings import Applicability, Basis, Finding, Severity
 from npuport.rules.base import Context, Rule
+from npuport.source.module import parent
 
 _LIGHTNING = ("lightning.", "pytorch_lightning.", "lightning_fabric.")
+
+
+def is_lightnings(node: ast.expr, context: Context) -> bool:
+    """Whether a literal is what Lightning's ``accelerator`` will be: its Trainer looks it up in a list of its own.
+
+    That is the argument of such a call, and a default or an option of this name in a module that imports Lightning.
+    """
+    around = parent(node)
+    if isinstance(around, ast.keyword) and isinstance(call := parent(around), ast.Call):
+        if around.arg == "accelerator":
+            name = context.name_of(call.func) or ""
+            return name.startswith(_LIGHTNING) and name.endswith((".Trainer", ".Fabric", ".LightningCLI"))
+        option = call.args[0] if call.args else None
+        named = isinstance(option, ast.Constant) and option.value == "--accelerator"
+        return around.arg == "default" and named and _imports_lightning(context)
+    if isinstance(around, ast.arguments):
+        places = [*around.posonlyargs, *around.args]
+        pairs = [*zip(reversed(places), reversed(around.defaults), strict=False)]
+        pairs += [(place, value) for place, value in zip(around.kwonlyargs, around.kw_defaults, strict=True) if value]
+        names = [place.arg for place, value in pairs if value is node]
+    else:
+        targets = around.targets if isinstance(around, ast.Assign) else [getattr(around, "target", None)]
+        names = [target.id for target in targets if isinstance(target, ast.Name)]
+    return "accelerator" in names and _imports_lightning(context)
+
+
+def _imports_lightning(context: Context) -> bool:
+    bindings = (binding for found in context.module.scope.bindings.values() for binding in found)
+    return any(f"{binding.target}.".startswith(_LIGHTNING) for binding in bindings)
 
 
 class LightningOnGpu(Rule):
@@ -19,19 +49,15 @@ class LightningOnGpu(Rule):
     name = "lightning-on-gpu"
     severity = Severity.ERROR
     markers = (r"\baccelerator\b",)
-    nodes = (ast.Call,)
+    nodes = (ast.Constant,)
 
     def check(self, node: ast.AST, context: Context) -> Iterator[Finding]:
-        assert isinstance(node, ast.Call)
-        given = next((keyword.value for keyword in node.keywords if keyword.arg == "accelerator"), None)
-        if not isinstance(given, ast.Constant) or given.value not in {"gpu", "cuda", "npu"}:
-            return
-        name = context.name_of(node.func) or ""
+        assert isinstance(node, ast.Constant)
         known = library("lightning")
-        if known and name.startswith(_LIGHTNING) and name.endswith((".Trainer", ".Fabric", ".LightningCLI")):
+        if known is not None and node.value in ("gpu", "cuda", "npu") and is_lightnings(node, context):
             yield context.finding(
                 self,
-                given,
+                node,
                 "Lightning has no NPU accelerator of its own: pass an instance of an Accelerator written for the NPU,"
                 " with a strategy for its devices",
                 basis=known.basis,

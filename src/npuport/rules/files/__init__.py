@@ -5,6 +5,7 @@ Nothing stays silent: each line with a CUDA word that no rule explains becomes a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 
 from npuport.findings import Finding, Location, Severity
@@ -12,7 +13,12 @@ from npuport.rules.files.base import FileRule, OtherFile
 from npuport.rules.files.extensions import CudaSource
 from npuport.rules.files.requirements import requirement_findings
 from npuport.rules.files.scripts import CudaImage, CudaVariableInScript, CudaWheel, NvidiaToolInScript
-from npuport.rules.files.values import CudaChoiceInSettings, CudaDeviceInSettings, NcclBackendInSettings
+from npuport.rules.files.values import (
+    BFloat16InSettings,
+    CudaChoiceInSettings,
+    CudaDeviceInSettings,
+    NcclBackendInSettings,
+)
 from npuport.rules.mentions import find_words, whole_word
 from npuport.rules.settings import Settings
 from npuport.source.files import FileKind, SourceFile
@@ -22,6 +28,7 @@ FILE_RULES: tuple[type[FileRule], ...] = (
     CudaDeviceInSettings,
     NcclBackendInSettings,
     CudaChoiceInSettings,
+    BFloat16InSettings,
     CudaVariableInScript,
     NvidiaToolInScript,
     CudaImage,
@@ -54,8 +61,31 @@ def _left_over(file: OtherFile, found: Iterable[Finding]) -> Iterator[Finding]:
         yield Finding(
             code="NP903",
             name="cuda-outside-python",
-            severity=Severity.INFO if file.is_ci or file.source.kind is FileKind.TEXT else Severity.WARNING,
+            severity=Severity.INFO if file.is_ci or _only_says(file, start) else Severity.WARNING,
             location=Location(file.source.path, line, column, line, column + len(word)),
             message=f"{word}: no rule knows what this line does with it; read it",
             evidence={"word": word, "kind": file.source.kind.value},
         )
+
+
+def _only_says(file: OtherFile, place: int) -> bool:
+    """Whether a word is read by people alone: in a document, a comment, an address, or a sentence."""
+    if file.source.kind is FileKind.TEXT:
+        return True
+    line = file.index.position(place)[0]
+    begin = file.index.starts[line - 1]
+    text = file.text[begin:].partition("\n")[0]
+    before = text[: place - begin]
+    if re.search(r"(?:^|\s)(?:#|//)", before) or re.search(r"https?://\S*$", before):
+        return True
+    sentence = re.match(r"\s*(?:- )?[\"']?[\w -]+[\"']?\s*[:=]\s*(.*)", text)
+    return sentence is not None and file.source.kind in _SETTINGS and _is_prose(sentence[1])
+
+
+_SETTINGS = (FileKind.YAML, FileKind.TOML, FileKind.INI, FileKind.JSON)
+
+
+def _is_prose(value: str) -> bool:
+    """Whether a value is words in a row: no path, no call, no assignment."""
+    words = value.strip("\"', ").split()
+    return len(words) >= 3 and not re.search(r"[$=/\\{}\[\]|&;]", value)

@@ -65,7 +65,7 @@ class CudaSource(FileRule):
             0,
             len(file.text.rstrip()),
             _message(contents, calls, file),
-            severity=Severity.ERROR if needed else Severity.WARNING,
+            severity=Severity.ERROR if needed else Severity.INFO,
             kernels=list(contents.kernels) or None,
             bound=list(contents.bound) or None,
             keys=list(contents.keys) or None,

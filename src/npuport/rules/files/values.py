@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from npuport.facts import chip
 from npuport.facts.settings import known_setting
 from npuport.findings import Applicability, Basis, Edit, Finding, Severity
 from npuport.rules.files.base import FileRule, OtherFile
@@ -33,6 +34,8 @@ class CudaDeviceInSettings(FileRule):
         for one in file.made:
             if _DEVICE.fullmatch(one.value) is None or any(_CHOICES.match(key) for key in one.keys):
                 continue
+            if known_setting(one.key, one.value) is not None:
+                continue  # NP513 knows what this very choice means
             certain = _holds_a_device(one.key)
             edit = Edit(one.start, one.start + len("cuda"), "npu")
             applicability = Applicability.SAFE if certain else Applicability.UNSAFE
@@ -117,3 +120,49 @@ class CudaChoiceInSettings(FileRule):
                 key=".".join(one.keys),
                 value=one.value,
             )
+
+
+class BFloat16InSettings(FileRule):
+    """A setting that asks for bfloat16, for a chip that does not compute it."""
+
+    code = "NP521"
+    name = "bfloat16-in-settings"
+    severity = Severity.ERROR
+    kinds = SETTINGS | COMMANDS
+
+    def check(self, file: OtherFile) -> Iterator[Finding]:
+        known = chip(file.settings.chip)
+        if known is None or known.bf16:
+            return
+        for one in file.made:
+            new = _FLOAT16.get(one.value) if one.key.replace("-", "_") in _DTYPE_KEYS else None
+            if new is None and not _turns_bfloat16_on(one):
+                continue
+            edits = [Edit(one.start, one.end, new)] if new is not None else []
+            yield file.finding(
+                self,
+                one.start,
+                one.end,
+                f"{known.name} does not compute bfloat16: use float16, with a gradient scaler where it trains",
+                fix=file.fix(edits, Applicability.UNSAFE, "ask for float16") if edits else None,
+                basis=known.basis,
+                key=".".join(one.keys),
+                value=one.value,
+            )
+
+
+# The words of transformers, accelerate, Lightning and DeepSpeed, each with what they call float16.
+_FLOAT16 = {
+    "bfloat16": "float16",
+    "torch.bfloat16": "torch.float16",
+    "bf16": "fp16",
+    "bf16-mixed": "16-mixed",
+    "bf16-true": "16-true",
+}
+_DTYPE_KEYS = frozenset({"torch_dtype", "dtype", "mixed_precision", "precision", "params_dtype"})
+
+
+def _turns_bfloat16_on(one: Setting) -> bool:
+    """``bf16: true``, and DeepSpeed's ``"bf16": {"enabled": true}``."""
+    keys = one.keys[:-1] if one.key == "enabled" else one.keys
+    return bool(keys) and keys[-1] in ("bf16", "bfloat16") and one.value.lower() == "true"
