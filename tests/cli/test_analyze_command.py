@@ -178,4 +178,4 @@ def test_words_are_said_once_unless_asked_for(npuport: Npuport, project: Path) -
     (words,) = [one for one in found if one["code"] == "NP901"]
     assert words["evidence"]["places"] == ["notes.py:3", "notes.py:5"]
     each = json.loads(npuport("analyze", project, "--json", "--select", "NP901").out)["findings"]
-    assert [one["location"]["line"] for one in each] == [1, 3, 5]
+    assert [one["line"] for one in each] == [1, 3, 5]
