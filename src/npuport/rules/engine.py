@@ -15,6 +15,7 @@ from npuport.rules.entry_points import entry_point_finding, may_be_script
 from npuport.rules.files import findings_in_other_file
 from npuport.rules.mentions import has_words, mentions_in_python
 from npuport.rules.notebooks import findings_in_notebook
+from npuport.rules.npu_branches import beside_npu_branch
 from npuport.rules.settings import Settings
 from npuport.rules.suppressions import suppress
 from npuport.source.files import FileKind, SourceFile
@@ -81,8 +82,20 @@ def _run(context: Context, active: _Active, hits: set[int]) -> list[Finding]:
             for finding in rule.check(node, context):
                 if context.agnostic and not rule.agnostic and finding.fix is not None:
                     finding = replace(finding, fix=None)  # noqa: PLW2901 - it would be right on an NPU alone
+                if context.has_npu_branches and _is_about_devices(finding) and beside_npu_branch(node, module):
+                    finding = _left_to_cuda(finding)  # noqa: PLW2901
                 found.setdefault((finding.code, finding.location, finding.message), finding)
     return list(found.values())
+
+
+def _is_about_devices(finding: Finding) -> bool:
+    """Whether a finding says that something is CUDA's, which a branch for CUDA may be."""
+    return finding.code.startswith(("NP1", "NP2", "NP301", "NP302"))
+
+
+def _left_to_cuda(finding: Finding) -> Finding:
+    message = f"{finding.evidence.get('symbol') or 'this'} is for CUDA, beside a branch for NPUs: it may stay"
+    return replace(finding, severity=Severity.INFO, message=message, fix=None)
 
 
 def _aliases(nodes: Iterable[ast.AST], active: _Active) -> set[str]:

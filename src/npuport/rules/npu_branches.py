@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from collections.abc import Iterator
 
+from npuport.source.module import Module, ancestors, parent
 from npuport.source.text import STRING_OR_COMMENT
 
 _NPU = re.compile(r"(?i)(?<![a-z])(?:torch_)?npu(?![a-z])")
@@ -23,3 +26,51 @@ def tells_npus_apart(text: str) -> bool:
         if not inside or not (spans[cursor][2].startswith("#") or re.search(r"\s", spans[cursor][2])):
             return True
     return False
+
+
+def beside_npu_branch(node: ast.AST, module: Module) -> bool:
+    """Whether ``node`` belongs to one of several branches, of which another is for NPUs.
+
+    Branches are those of ``if … elif …``, of conditional expressions one in the other, and of a table by device.
+    """
+    inner = node
+    for around in ancestors(node):
+        if isinstance(around, ast.If | ast.IfExp):
+            own = around.test if inner is around.test or _in_body(inner, around) else None
+            tests = [test for test in _tests_of_chain(around) if test is not own]
+            if any(tells_npus_apart(module.segment(test)) for test in tests):
+                return own is None or not tells_npus_apart(module.segment(own))
+        elif isinstance(around, ast.Dict):
+            own_key = _key_of(inner, around)
+            others = [key for key in around.keys if isinstance(key, ast.Constant) and key is not own_key]
+            if any(str(key.value).startswith("npu") for key in others):
+                return True
+        elif isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
+            return False
+        inner = around
+    return False
+
+
+def _in_body(inner: ast.AST, around: ast.If | ast.IfExp) -> bool:
+    return inner in around.body if isinstance(around, ast.If) else inner is around.body
+
+
+def _tests_of_chain(branch: ast.If | ast.IfExp) -> Iterator[ast.expr]:
+    """The questions of ``if … elif …`` around one of its branches, or of conditional expressions one in the other."""
+    first = branch
+    while isinstance(around := parent(first), type(branch)) and _is_otherwise(first, around):
+        first = around
+    link: ast.AST | None = first
+    while isinstance(link, ast.If | ast.IfExp):
+        yield link.test
+        otherwise = link.orelse if isinstance(link, ast.If) else [link.orelse]
+        link = otherwise[0] if len(otherwise) == 1 else None
+
+
+def _is_otherwise(inner: ast.AST, around: ast.If | ast.IfExp) -> bool:
+    return around.orelse == [inner] if isinstance(around, ast.If) else around.orelse is inner
+
+
+def _key_of(value: ast.AST, table: ast.Dict) -> ast.Constant | None:
+    found = next((key for key, other in zip(table.keys, table.values, strict=True) if value in (key, other)), None)
+    return found if isinstance(found, ast.Constant) else None
