@@ -83,6 +83,10 @@ def test_names_that_were_imported() -> None:
     assert met(text).splitlines()[1:] == ["_.cuda.get_device_capability()", "_.cuda.nvtx.mark('x')"]
 
 
+def test_a_device_that_is_one_already_costs_nothing() -> None:
+    assert met("place = torch.device(name)\nx.to(place)").splitlines()[1] == "x.to(place)"
+
+
 def test_lines_stay() -> None:
     module = Module("m.py", '"""Doc."""\nfrom __future__ import annotations\nimport torch\n\nx.to(place)\n')
     tree = meet(module, Project(texts={"m.py": module.text}), Settings(keep_lines=True))

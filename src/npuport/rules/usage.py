@@ -125,7 +125,7 @@ _TEXT_KEYWORDS = {"help", "description", "epilog", "metavar", "reason", "msg", "
 def is_like(node: ast.expr, context: Context, kind: Kind) -> bool:
     """Whether an expression is one, its type or its text: ``x.device.type``, ``str(device)``, ``get_backend()``."""
     if isinstance(node, ast.Name):
-        return kind.named(node.id) or _is_made(node, context, kind)
+        return kind.named(node.id) or is_made(node, context, kind)
     if isinstance(node, ast.Attribute):
         return kind.named(node.attr) or (node.attr == "type" and is_like(node.value, context, kind))
     if isinstance(node, ast.Subscript):
@@ -147,7 +147,8 @@ def is_like(node: ast.expr, context: Context, kind: Kind) -> bool:
     return False
 
 
-def _is_made(node: ast.expr, context: Context, kind: Kind) -> bool:
+def is_made(node: ast.expr, context: Context, kind: Kind) -> bool:
+    """Whether a variable holds what a maker of ``kind`` gave, such as a torch.device."""
     made = context.resolver.instance_class(node, context.scope(node))
     return isinstance(made, External) and made.name in kind.makers
 

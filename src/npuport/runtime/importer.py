@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import ast
+import gc
 import importlib.machinery
 import importlib.util
 import os
@@ -10,25 +10,14 @@ import site
 import sys
 import sysconfig
 import types
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from importlib.abc import MetaPathFinder
 from pathlib import Path
 
-from npuport.conversion.convert import BrokenFixError, convert_text
-from npuport.findings import Finding, Severity
-from npuport.rules.engine import check_file
-from npuport.runtime import leftovers, target
-from npuport.source.files import FileKind, UndecodableError, decode
-from npuport.source.module import Module
-from npuport.source.on_disk import TextsOnDisk
-from npuport.source.project import Project
-
 ALSO = "NPUPORT_ALSO"
 """Variable with the names of installed packages to convert too, separated by commas."""
-
-_ROUNDS = 10  # as many as the conversion of files: a round repairs what overlapping fixes put off
 
 
 def converted_code(file: Path, base: Path) -> types.CodeType:
@@ -40,55 +29,28 @@ def converted_code(file: Path, base: Path) -> types.CodeType:
     Raises:
         OSError, SyntaxError: as Python's own import would.
     """
-    data = file.read_bytes()
-    tree = _converted_tree(file, base, data)
-    return compile(tree if tree is not None else data, os.fspath(file), "exec", dont_inherit=True)
+    with _uncollected():
+        from npuport.runtime import in_memory
 
-
-def _converted_tree(file: Path, base: Path, data: bytes) -> ast.Module | None:
-    path = file.relative_to(base).as_posix() if file.is_relative_to(base) else file.name
-    try:
-        source = decode(path, data, FileKind.PYTHON)
-    except UndecodableError:
-        return None  # Python's own message is the better one
-    project, settings = _project(base), target.settings()
-    for _ in range(_ROUNDS):
-        findings = check_file(source, project, settings)
-        try:
-            converted = convert_text(source, findings, unsafe=False)
-        except BrokenFixError as error:
-            _say(f"{file} is left as it is: {error}")
-            return None
-        if not converted.edits:
-            _report(file, findings)
-            break
-        source = replace(source, text=converted.text)
-    _texts[os.fspath(file)] = source.text
-    return leftovers.meet(Module(path, source.text), project, settings)
-
-
-_texts: dict[str, str] = {}
+        return in_memory.converted_code(file, base)
 
 
 def converted_text(file: str) -> str | None:
     """What a module of the user's own was converted to; None for a file that was not."""
-    return _texts.get(file)
+    in_memory = sys.modules.get("npuport.runtime.in_memory")
+    return in_memory.converted_text(file) if in_memory is not None else None
 
 
-def _report(file: Path, left: Sequence[Finding]) -> None:
-    """Nothing silent: what will fail and has no fix is said when the module loads, not when it fails."""
-    for finding in left:
-        if finding.severity is Severity.ERROR:
-            _say(f"{file}:{finding.location.line} {finding.code} {finding.message}")
-
-
-def _say(message: str) -> None:
-    print(f"npuport: {message}", file=sys.stderr)
-
-
-@cache
-def _project(base: Path) -> Project:
-    return Project(texts=TextsOnDisk(base))
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """No garbage collection: with torch in memory, one costs more than the conversion of a module."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 class ConvertingLoader(importlib.machinery.SourceFileLoader):

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from npuport.rules.base import Context
 from npuport.rules.settings import Settings
-from npuport.rules.usage import BACKEND, DEVICE, Kind
+from npuport.rules.usage import BACKEND, DEVICE, Kind, is_made
 from npuport.source.module import Module
 from npuport.source.project import Project
 
@@ -90,16 +90,19 @@ class _Meeting:
             return
         for kind, helper in ((DEVICE, "device"), (BACKEND, "backend")):
             for place, argument in enumerate(node.args):
-                if _is_open(argument) and _takes(kind, name, node.func, place):
+                if _takes(kind, name, node.func, place) and self._is_open(argument, kind):
                     node.args[place] = self._call_of(helper, argument)
             for keyword in node.keywords:
-                if keyword.arg is not None and kind.named(keyword.arg) and _is_open(keyword.value):
+                if keyword.arg is not None and kind.named(keyword.arg) and self._is_open(keyword.value, kind):
                     keyword.value = self._call_of(helper, keyword.value)
         for keyword in node.keywords:
             if keyword.arg == "memory_format":
                 keyword.value = self._call_of("memory_format", keyword.value)
         if name == "torch.set_default_tensor_type":
             node.func = self._helper("set_default_tensor_type", node.func)
+
+    def _is_open(self, node: ast.expr, kind: Kind) -> bool:
+        return _is_open(node) and not (isinstance(node, ast.Name | ast.Attribute) and is_made(node, self.context, kind))
 
     def _method(self, node: ast.Call, method: ast.Attribute) -> bool:
         """Whether the call is one of a method that has a function of its own here."""

@@ -12,7 +12,6 @@ from typing import Any
 import torch
 from torch import serialization
 
-from npuport.runtime import on_npu
 from npuport.runtime.patches import Patches
 
 _BEFORE_CUDA = 19  # PyTorch asks for the place of a storage in rising order; its own entry for CUDA has 20
@@ -29,11 +28,17 @@ def apply(patches: Patches) -> None:
 
 
 def _tensor_to_npu(tensor: torch.Tensor, device: Any = None, *arguments: Any, **keywords: Any) -> Any:
-    return tensor.npu(on_npu.device(device), *arguments, **keywords)
+    return tensor.npu(_on_npu(device), *arguments, **keywords)
 
 
 def _module_to_npu(module: torch.nn.Module, device: Any = None) -> Any:
-    return module.npu(on_npu.device(device))
+    return module.npu(_on_npu(device))
+
+
+def _on_npu(device: Any) -> Any:
+    from npuport.runtime import on_npu  # which most programs need no library for
+
+    return on_npu.device(device)
 
 
 def _no_tag(storage: Any) -> None:  # noqa: ARG001 - torch_npu tags what is saved
@@ -42,7 +47,7 @@ def _no_tag(storage: Any) -> None:  # noqa: ARG001 - torch_npu tags what is save
 
 def _restored(storage: Any, location: str) -> Any:
     """A storage that a CUDA machine saved."""
-    return storage.npu(torch.device(on_npu.device(location)).index) if location.startswith("cuda") else None
+    return storage.npu(torch.device(location).index) if location.startswith("cuda") else None
 
 
 def _refuse() -> None:
