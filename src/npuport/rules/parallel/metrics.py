@@ -9,11 +9,12 @@ from enum import Enum
 from npuport.findings import Edit
 from npuport.rules.agnostic.device_type import device_type
 from npuport.rules.parallel.loaders import TrainingLoop
-from npuport.rules.parallel.script import Script, block_of
+from npuport.rules.parallel.script import Script, block_of, function_of
 from npuport.rules.parallel.steps import Step
 from npuport.source.scopes import Scope
 
-_COUNTS = (".size(0)", ".shape[0]", "len(", ".sum()", ".numel()", "* ")
+_SIZES = (".size(0)", ".shape[0]", "len(", ".numel()")
+_WHOLE = (*_SIZES, "==", ".eq(")
 
 
 class Kind(Enum):
@@ -81,18 +82,26 @@ def _is_zero(node: ast.expr) -> bool:
 
 def _kind(text: str) -> Kind | None:
     """What an addition adds, by its words: the loss of a batch, a number of samples, or a loss times such a number."""
-    counts = any(word in text for word in _COUNTS)
+    sized = any(word in text for word in _SIZES)
     scalar = text.endswith(".item()") or text.startswith(("float(", "int(", "len(")) or ".item() *" in text
+    if "/" in text:
+        return None
     if "loss" in text.lower():
         if not scalar:
             return None  # a tensor that stays on the device
-        return Kind.SUM if counts else Kind.MEAN
-    return Kind.COUNT if counts and (scalar or text.endswith((".size(0)", ".shape[0]", ".numel()"))) else None
+        return Kind.SUM if sized and "*" in text else Kind.MEAN
+    if not (scalar or text.endswith(_SIZES)):
+        return None
+    if any(word in text for word in _WHOLE) and "*" not in text:
+        return Kind.COUNT
+    return Kind.SUM if ".sum()" in text else None
 
 
 def metrics_step(loop: TrainingLoop, dist: str, script: Script) -> Step | None:
     """The figures of all processes after a training loop; None where it adds nothing up in a known form."""
-    kinds, meters = figures_of(loop, script).kinds, _meters(loop, script)
+    figures, meters = figures_of(loop, script), _meters(loop, script)
+    # Of a quotient both parts or neither: one sum over all processes divided by one of a single process is wrong.
+    kinds = figures.kinds if not figures.own and _read_after(loop, set(figures.kinds), script) else {}
     device, more = _device(loop, script)
     if not (kinds or meters) or device is None:
         return None
@@ -127,6 +136,16 @@ def _device(loop: TrainingLoop, script: Script) -> tuple[str | None, tuple[Edit,
         return '"npu"', ()
     named = device_type(loop.node, script.context)
     return (named.name, named.edits) if named is not None else (None, ())
+
+
+def _read_after(loop: TrainingLoop, names: set[str], script: Script) -> bool:
+    """Whether any of the names is read in the function after the loop."""
+    function, end = function_of(loop.node), script.module.lines.span(loop.node)[1]
+    return any(
+        node.id in names and function_of(node) is function and script.module.lines.span(node)[0] > end
+        for node in script.all(ast.Name)
+        if isinstance(node.ctx, ast.Load)
+    )
 
 
 # -- meters ----------------------------------------------------------------------------------------------------------

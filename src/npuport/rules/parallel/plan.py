@@ -13,7 +13,7 @@ from npuport.rules.parallel.loaders import TrainingLoop, stray_backward, trainin
 from npuport.rules.parallel.metrics import metrics_step
 from npuport.rules.parallel.names import DATA_PARALLEL, DISTRIBUTED, FUNCTIONAL
 from npuport.rules.parallel.sampling import epoch_steps, loader_step
-from npuport.rules.parallel.saving import saving_steps
+from npuport.rules.parallel.saving import folder_steps, saving_steps
 from npuport.rules.parallel.script import Script
 from npuport.rules.parallel.steps import Step
 from npuport.rules.parallel.wrapping import wrap_step
@@ -26,6 +26,8 @@ def steps_of(script: Script) -> list[Step]:
     dist = script.bound_to("torch.distributed") or script.free_name("dist", "distributed")
     local_rank = script.free_name("local_rank", "local_device")
     loops, entry = training_loops(script), find_entry(wraps, script)
+    if entry is None and not loops:
+        return [*_apart(wraps, dist, script), *_other_mentions(script)]
     steps = list(_settings_steps(script.context))
     steps.append(import_step(dist, script))
     if entry is None:
@@ -43,8 +45,20 @@ def steps_of(script: Script) -> list[Step]:
     steps += _loading(loops, dist, script)
     if entry is not None:
         steps += saving_steps(entry, dist, script)
+        steps += folder_steps(script)
     steps += (step for loop in loops if (step := metrics_step(loop, dist, script)) is not None)
     return steps
+
+
+def _apart(wraps: list[ast.Call], dist: str, script: Script) -> Iterator[Step]:
+    """What there is to do in a file that neither starts nor trains."""
+    for call in wraps:
+        step = wrap_step(call, device_ids(None, call, "local_rank", script), dist, script)
+        yield Step(step.words, unclear=step.unclear or "training starts in another file")
+    yield Step(
+        f'where training starts: {dist}.init_process_group("hccl") and a DistributedSampler for its DataLoader',
+        unclear="" if wraps else "training starts in another file",
+    )
 
 
 def _settings_steps(context: Context) -> Iterator[Step]:

@@ -47,9 +47,9 @@ class DataParallelModule(Rule):
         unclear = [step.unclear for step in steps if step.unclear]
         fix = None
         if taken:
-            words = f"; this file starts processes of its own in line {taken}: take that way, with {command}"
+            words = f"; line {taken} belongs to a way with one process for each device: take that one"
         elif unclear:
-            words = f"; start one for each with {command}. {_by_hand(steps, unclear)}"
+            words = f"; start one for each with {command}. {_by_hand(steps, unclear)}{_only_predicts(script)}"
         else:
             edits = merged(edit for step in steps for edit in step.edits)
             fix = context.fix(edits, Applicability.UNSAFE, "one process for each device")
@@ -68,6 +68,14 @@ def _own_way(script: Script) -> int | None:
     return None
 
 
+def _only_predicts(script: Script) -> str:
+    if "backward" in script.module.text:
+        return ""
+    return (
+        "; a program that only predicts needs one NPU: with ASCEND_RT_VISIBLE_DEVICES=0 DataParallel passes it all on"
+    )
+
+
 def _by_hand(steps: list[Step], unclear: list[str]) -> str:
     numbered = "; ".join(f"({number}) {step.words}" for number, step in enumerate(steps, 1))
     return f"npuport leaves this to you, for {' and '.join(dict.fromkeys(unclear))}: {numbered}"
@@ -82,6 +90,9 @@ def _notes(script: Script) -> str:
     leaves = sorted({line for loop in training_loops(script) for line in _leaves(loop.node)})
     if leaves:
         notes.append(f"line {', '.join(map(str, leaves))} leaves a step: all processes must together, or they hang")
+    loading = [k.value.lineno for call in script.calls for k in call.keywords if k.arg == "download"]
+    if loading:
+        notes.append(f"line {loading[0]}: let one process download before the others start")
     writers = other_writers(script)
     if writers:
         notes.append(f"each process writes what line {', '.join(map(str, writers))} writes: leave it to rank 0")
@@ -120,5 +131,8 @@ def _drawn_at_random(script: Script) -> int | None:
     names = {call: script.name_of_call(call) for call in script.calls}
     if any(name.endswith(("manual_seed", ".seed", "seed_everything", "set_seed")) for name in names.values()):
         return None
-    split = ("random_split", "randperm", "random.shuffle", "train_test_split", "random.permutation")
-    return next((call.lineno for call, name in names.items() if name.endswith(split)), None)
+    for call, name in names.items():
+        seeded = any(keyword.arg in ("generator", "random_state") for keyword in call.keywords)
+        if name.endswith(("random_split", "train_test_split")) and not seeded:
+            return call.lineno
+    return None

@@ -32,11 +32,15 @@ def loader_step(call: ast.Call, dist: str, script: Script) -> Step:
     size = script.text(batch) if isinstance(batch, _SIMPLE) else f"({script.text(batch)})"
     share = f"{size} // {dist}.get_world_size()"
     words = f"{line}: DataLoader(…, batch_size={share}, sampler={sampler}) without shuffle"
-    if {"sampler", "batch_sampler"} & given.keys():
+    nothing = _always_none(call, script)
+    if {"sampler", "batch_sampler"} & given.keys() and nothing is None:
         return Step(words, unclear=f"{line} has a sampler of its own, which each process must draw its share from")
     if hoisted is None:
         return Step(words, unclear=f"{line} makes its data set inside a larger expression")
     edits = [*hoisted, Edit(*script.module.lines.span(batch), share)]
+    if nothing is not None:
+        edits.append(Edit(*script.module.lines.span(nothing), f"sampler={sampler}"))
+        return Step(words, (*edits, *_without(shuffle, call, script)))
     if shuffle is None:
         last = max((*call.args, *call.keywords), key=lambda part: script.module.lines.span(part)[1])
         end = script.module.lines.span(last)[1]
@@ -67,11 +71,33 @@ def _is(node: ast.expr, value: object) -> bool:
     return isinstance(node, ast.Constant) and node.value is value
 
 
+def _always_none(call: ast.Call, script: Script) -> ast.keyword | None:
+    """``sampler=train_sampler`` after ``train_sampler = None``, as scripts have it that once were distributed."""
+    for keyword in call.keywords:
+        if keyword.arg == "sampler" and script.context.constants_of(keyword.value) == frozenset({None}):
+            return keyword
+    return None
+
+
+def _without(shuffle: ast.expr | None, call: ast.Call, script: Script) -> list[Edit]:
+    """The edit that takes ``shuffle=…,`` out of a call in which another argument follows or comes before."""
+    parts: list[ast.expr | ast.keyword] = [*call.args, *call.keywords]
+    index = next(
+        (i for i, part in enumerate(parts) if part is shuffle or getattr(part, "value", None) is shuffle), None
+    )
+    if shuffle is None or index is None:
+        return []
+    spans = [script.module.lines.span(part) for part in parts]
+    last = index == len(parts) - 1
+    return [Edit(spans[index - 1][1], spans[index][1], "") if last else Edit(spans[index][0], spans[index + 1][0], "")]
+
+
 def _shuffling(shuffle: ast.expr | None, script: Script) -> str:
     """The argument of the sampler, which shuffles unless told otherwise."""
     if shuffle is None or _is(shuffle, False) or _is(shuffle, None):
         return ", shuffle=False"
-    return "" if _is(shuffle, True) else f", shuffle={script.text(shuffle)}"
+    asks_for_sampler = isinstance(shuffle, ast.Compare) and "sampler" in script.text(shuffle)  # sampler is None
+    return "" if _is(shuffle, True) or asks_for_sampler else f", shuffle={script.text(shuffle)}"
 
 
 def _named(dataset: ast.expr, call: ast.Call, script: Script) -> tuple[str, list[Edit] | None]:

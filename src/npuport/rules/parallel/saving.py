@@ -13,7 +13,16 @@ from npuport.rules.parallel.wrapping import is_main_test
 from npuport.source.module import ancestors, parent
 
 _WRITES = ("torch.save", "shutil.", "os.remove", "os.rename", "os.replace", "os.makedirs", "os.mkdir", "builtins.print")
-_TEXT_CALLS = {"json.dump", "json.dumps", "yaml.dump", "pickle.dump", "builtins.print", "builtins.str", "torch.save"}
+_TEXT_CALLS = {
+    "json.dump",
+    "json.dumps",
+    "yaml.dump",
+    "pickle.dump",
+    "builtins.print",
+    "builtins.str",
+    "torch.save",
+    "csv.writer",
+}
 _OTHER_WRITERS = ("SummaryWriter", "wandb.init", "savefig", "to_csv")
 
 
@@ -24,7 +33,8 @@ def saving_steps(entry: Entry, dist: str, script: Script) -> Iterator[Step]:
     for call in script.calls:
         statement = statement_of(call)
         writes_text = isinstance(statement, ast.With) and _only_writes(statement, script)
-        if statement in done or not (writes_text or script.name_of_call(call) == "torch.save"):
+        saves = script.name_of_call(call) == "torch.save" or _saves_in_other_file(call, script)
+        if statement in done or not (writes_text or saves):
             continue
         line = f"line {statement.lineno}"
         words = f"{line}: if {dist}.get_rank() == 0: before what writes a file, and {dist}.barrier() after it"
@@ -43,10 +53,23 @@ def saving_steps(entry: Entry, dist: str, script: Script) -> Iterator[Step]:
         waiting.update(dict.fromkeys(edit for edit in barriers if edit is not None))
 
 
+def _saves_in_other_file(call: ast.Call, script: Script) -> bool:
+    """Whether a call runs a function of another file of the project that saves, and does not train."""
+    found = script.context.definition_of(call.func)
+    if found is None or found.module is script.module or not isinstance(found.node, Function):
+        return False
+    text = found.module.segment(found.node)
+    return "torch.save(" in text and "backward" not in text
+
+
 def _about_files(save: ast.stmt, script: Script) -> list[ast.stmt]:
-    """A save and the statements right after it that deal with files only."""
+    """A save and the statements right before and after it that deal with files only."""
     block = block_of(save, script)
     run = [save]
+    for statement in reversed(block[: block.index(save)]):
+        if not _deals_with_files(statement, script) or _prints(statement, script):
+            break
+        run.insert(0, statement)
     for statement in block[block.index(save) + 1 :]:
         if not _deals_with_files(statement, script):
             break
@@ -71,8 +94,9 @@ def _only_writes(statement: ast.With, script: Script) -> bool:
         return False
     if not _opens_to_write(opened, script):
         return False
-    calls = (node for one in statement.body for node in ast.walk(one) if isinstance(node, ast.Call))
-    return all(_is_text_call(call, handle.id, script) for call in calls)
+    inside = [node for one in statement.body for node in ast.walk(one)]
+    made = {node.id for node in inside if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    return all(_is_text_call(node, {handle.id, *made}, script) for node in inside if isinstance(node, ast.Call))
 
 
 def _opens_to_write(call: ast.Call, script: Script) -> bool:
@@ -83,13 +107,17 @@ def _opens_to_write(call: ast.Call, script: Script) -> bool:
     )
 
 
-def _is_text_call(call: ast.Call, handle: str, script: Script) -> bool:
+def _is_text_call(call: ast.Call, handles: set[str], script: Script) -> bool:
     owner = call.func.value if isinstance(call.func, ast.Attribute) else None
-    if isinstance(owner, ast.Name) and owner.id == handle:
+    if isinstance(owner, ast.Name) and owner.id in handles:
         return True
     return script.name_of_call(call) in _TEXT_CALLS or (
         isinstance(owner, ast.Constant) and isinstance(owner.value, str)
     )
+
+
+def _prints(statement: ast.stmt, script: Script) -> bool:
+    return isinstance(statement, ast.Expr) and script.text(statement).startswith("print(")
 
 
 def _guarded(run: list[ast.stmt], condition: str, script: Script) -> list[Edit] | None:
@@ -127,6 +155,20 @@ def _common_places(statement: ast.stmt, entry: Entry, script: Script, depth: int
         return [place]
     sites = [statement_of(site) for site in script.call_sites(function)]
     return [found for site in sites for found in _common_places(site, entry, script, depth - 1)] or [place]
+
+
+def folder_steps(script: Script) -> Iterator[Step]:
+    """``os.mkdir`` where another process may have made the folder a moment before."""
+    for call in script.calls:
+        name, attribute = script.name_of_call(call), call.func
+        makes = name in ("os.mkdir", "os.makedirs")
+        if not makes or not isinstance(attribute, ast.Attribute) or any(k.arg == "exist_ok" for k in call.keywords):
+            continue
+        end, name_end = script.module.lines.span(call)[1] - 1, script.module.lines.span(attribute)[1]
+        edits = [Edit(end, end, ", exist_ok=True")] if script.module.text[:end].rstrip()[-1] != "," else []
+        if name == "os.mkdir":
+            edits.append(Edit(name_end - len("mkdir"), name_end, "makedirs"))
+        yield Step(f"line {call.lineno}: os.makedirs(…, exist_ok=True)", tuple(edits) if len(call.args) == 1 else ())
 
 
 def other_writers(script: Script) -> list[int]:

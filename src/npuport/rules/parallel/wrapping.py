@@ -124,11 +124,11 @@ def _later_move(call: ast.Call, script: Script) -> str | None:
     if not isinstance(statement, ast.Assign):
         return None
     target = script.text(statement.targets[0])
-    place: ast.AST = statement
-    while not isinstance(place, ast.stmt) or isinstance(parent(place), ast.If):
-        place = parent(place) or place
-    following = [one for one in (*block_of(statement, script), *block_of(place, script)) if script.before(call, one)]
-    for later in following:
+    blocks, place = [block_of(statement, script)], parent(statement)
+    while isinstance(place, ast.If):
+        blocks.append(block_of(place, script))
+        place = parent(place)
+    for later in (one for block in blocks for one in block if script.before(call, one)):
         value = later.value if isinstance(later, ast.Expr | ast.Assign) else None
         if not isinstance(value, ast.Call) or not _is_move(value, script):
             continue
@@ -185,12 +185,23 @@ def _for_processes(test: ast.expr, dist: str, script: Script) -> list[Edit]:
     many, (start, end) = f"{dist}.get_world_size() > 1", script.module.lines.span(test)
     if any(_counts_devices(node, script) for node in ast.walk(test) if isinstance(node, ast.expr)):
         return [Edit(start, end, many)]
-    available = isinstance(test, ast.Call) and script.name_of_call(test).endswith(".is_available")
-    if available and not script.context.agnostic:
+    if _asks_for_device(test, script) and not script.context.agnostic:
         return []  # each process has taken its device before
     if isinstance(test, ast.Name | ast.Attribute | ast.Call):
         return [Edit(end, end, f" or {many}")]
     return [Edit(start, start, "("), Edit(end, end, f") or {many}")]
+
+
+def _asks_for_device(test: ast.expr, script: Script) -> bool:
+    """``torch.cuda.is_available()``, as it stands or in a variable, or ``device == "cuda"``."""
+    if isinstance(test, ast.Name):
+        bound = script.context.scope(test).lookup(test.id)
+        value = bound[0].value if len(bound) == 1 else None
+        return isinstance(value, ast.Call) and _asks_for_device(value, script)
+    if isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Eq):
+        sides = [test.left, *test.comparators]
+        return any(isinstance(side, ast.Constant) and side.value in ("cuda", "npu") for side in sides)
+    return isinstance(test, ast.Call) and script.name_of_call(test).endswith(".is_available")
 
 
 def _counts_devices(node: ast.expr, script: Script, depth: int = 3) -> bool:
