@@ -91,12 +91,13 @@ HcclResult npuport_await(Comm* comm, _Atomic uint32_t* word, uint32_t old, int p
     return HCCL_SUCCESS;
 }
 
-/* What one rank finds wrong ends the wait of the others too. */
+/* What one rank finds wrong ends the wait of the others too. It is said here, for torch_npu's watchdog often ends the process before a call could. */
 void npuport_announce_failure(Comm* comm, const char* text) {
     uint32_t none = 0;
     if (!comm->segment || atomic_load(&comm->segment->failed)) return;
     snprintf(comm->segment->failure, sizeof comm->segment->failure, "%s", text);
-    atomic_compare_exchange_strong(&comm->segment->failed, &none, comm->rank + 1);
+    bool first = atomic_compare_exchange_strong(&comm->segment->failed, &none, comm->rank + 1);
+    if (first && !comm->closing) fprintf(stderr, "npuport simulated NPU: %s\n", text);
 }
 
 HcclResult npuport_new_place(Place* place) {
