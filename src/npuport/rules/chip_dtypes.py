@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from npuport.facts import chip, dtype
-from npuport.findings import Finding, Severity
+from npuport.findings import Basis, Finding, Severity
 from npuport.rules.base import Context, Rule
 from npuport.rules.settings import Settings
 
@@ -57,7 +57,7 @@ class Float64UnlessMps(Rule):
     code = "NP412"
     name = "float64-unless-mps"
     severity = Severity.WARNING
-    markers = (r"\bfloat64\b", r"\btorch\.double\b")
+    markers = (r"\bfloat64\b", r"\btorch\.double\b", r"\btorch\.int64\b")
     needs = (("mps",),)
     nodes = (ast.IfExp,)
 
@@ -65,11 +65,20 @@ class Float64UnlessMps(Rule):
         assert isinstance(node, ast.IfExp)
         fact = dtype("float64")
         wide = {"torch.float64", "torch.double"}
-        chosen = [part for part in (node.body, node.orelse) if context.name_of(part) in wide]
+        names = [context.name_of(part) for part in (node.body, node.orelse)]
+        chosen = [part for part, name in zip((node.body, node.orelse), names, strict=True) if name in wide]
         words = _words(node.test)
-        if fact is None or len(chosen) != 1 or not any("mps" in word for word in words):
+        if not any("mps" in word for word in words) or any("npu" in word for word in words):
             return
-        if any("npu" in word for word in words):
+        if set(names) == {"torch.int32", "torch.int64"}:
+            yield context.finding(
+                self,
+                node,
+                "int64 works on an NPU and is slower there: take int32 for it too, as for MPS",
+                severity=Severity.ADVICE,
+                basis=Basis("huggingface/diffusers pull request 10123", "inferred"),
+            )
+        if fact is None or len(chosen) != 1:
             return
         yield context.finding(
             self,

@@ -12,6 +12,7 @@ from npuport.rules.agnostic import amp as agnostic_amp
 from npuport.rules.agnostic import names as agnostic
 from npuport.rules.base import Context, Rule
 from npuport.rules.cuda_chain import ROOT, Arguments, CudaUse, arguments_of, cuda_use, name_edits, npu_fix, token_edit
+from npuport.rules.cuda_only import asks_for_capability, guards_settings
 from npuport.rules.grad_scaler import chain_edits
 from npuport.source.module import parent
 
@@ -174,6 +175,10 @@ class TorchCudaName(CudaNameRule):
     agnostic = True
 
     def judge(self, use: CudaUse, context: Context) -> Iterator[Finding]:
+        if use.name == "torch.cuda.is_available" and _must_stay(use, context):
+            text = "what this lets through is for CUDA alone: on an NPU it is False, as it has to be"
+            yield self.at_use(use, context, text, None, Severity.INFO)
+            return
         if use.lookup is None:
             text = f"{use.fact.name} reaches no NPU: it fails, or does nothing there; use {use.fact.npu_name}"
             around = parent(use.top)
@@ -192,6 +197,14 @@ class TorchCudaName(CudaNameRule):
         edits = agnostic.lookup_edits(use, context) if context.agnostic else [edit]
         fix = npu_fix(context, edits, applicability) if edits else None
         yield self.at_use(use, context, message, fix, severity)
+
+
+def _must_stay(use: CudaUse, context: Context) -> bool:
+    call = parent(use.node)
+    called = isinstance(call, ast.Call) and call.func is use.node
+    return called and (
+        asks_for_capability(use.node, context) or (context.agnostic and guards_settings(use.node, context))
+    )
 
 
 class TorchCudaRenamedName(CudaNameRule):

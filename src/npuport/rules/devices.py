@@ -10,6 +10,7 @@ from npuport.findings import Applicability, Basis, Edit, Finding, Fix, Severity
 from npuport.rules.agnostic import devices as agnostic
 from npuport.rules.agnostic.device_type import device_type
 from npuport.rules.base import Context, Rule, with_applicability
+from npuport.rules.cuda_only import asks_for_capability
 from npuport.rules.library_calls import is_lightnings
 from npuport.rules.settings import Settings
 from npuport.rules.usage import Use, use_of
@@ -147,6 +148,15 @@ class CudaDeviceComparison(Rule):
             return
         use = use_of(node, context)
         if use not in (Use.COMPARED, Use.COMPARED_UNKNOWN) or _chosen_against_npu(node, context):
+            return
+        if asks_for_capability(node, context):
+            yield context.finding(
+                self,
+                node,
+                "what follows asks for CUDA's compute capability, which an NPU has not: it must not get there",
+                severity=Severity.INFO,
+                value=context.module.segment(node),
+            )
             return
         edits = agnostic.comparison(node, context) if context.agnostic else _respelled(node, context)
         certain = use is Use.COMPARED and not context.has_npu_branches

@@ -10,6 +10,7 @@ from npuport.facts import torch_name
 from npuport.findings import Applicability, Basis, Edit, Finding, Severity
 from npuport.rules.agnostic import backend as agnostic
 from npuport.rules.base import Context, Rule
+from npuport.rules.cuda_only import is_name_of_cuda
 from npuport.rules.usage import BACKEND, Use, use_of
 from npuport.source.module import ancestors, parent
 
@@ -52,6 +53,7 @@ class NcclBackendString(Rule):
             )
             return
         certain = use in (Use.TAKEN, Use.COMPARED) and not knows_hccl(context)
+        certain = certain and not (context.agnostic and is_name_of_cuda(node))
         edits = agnostic.backend_edits(node, use, context) if context.agnostic else [npu_edit]
         title = "name the backend of the device" if context.agnostic else "name HCCL"
         fix = context.fix(edits, Applicability.SAFE if certain else Applicability.UNSAFE, title) if edits else None

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from npuport.facts import library
 from npuport.findings import Applicability, Basis, Finding, Severity
 from npuport.rules.base import Context, Rule
-from npuport.source.module import parent
+from npuport.source.module import ancestors, parent
 
+_RAY = re.compile(r"(?m)^\s*(?:import|from) ray\b")
 _LIGHTNING = ("lightning.", "pytorch_lightning.", "lightning_fabric.")
 
 
@@ -127,4 +129,61 @@ class RayBackend(Rule):
         )
 
 
-RULES: tuple[type[Rule], ...] = (LightningOnGpu, AttentionByName, RayBackend)
+class RayCountsGpus(Rule):
+    """Ray is asked for GPUs, or for their number: its resource for NPUs has a name of its own."""
+
+    code = "NP714"
+    name = "ray-counts-gpus"
+    severity = Severity.ERROR
+    markers = (r"\bnum_gpus\b", ("GPU", r"[\"']GPU[\"']"), r"\bget_gpu_ids\b")
+    needs = (("import ray", "from ray"),)
+    nodes = (ast.keyword, ast.Constant, ast.Call)
+
+    def check(self, node: ast.AST, context: Context) -> Iterator[Finding]:
+        if isinstance(node, ast.keyword):
+            call = parent(node)
+            asked = node.arg == "num_gpus" and isinstance(call, ast.Call) and _is_rays(call.func, context)
+            if asked and not _is(node.value, 0):
+                yield self._found(node, context)
+        elif isinstance(node, ast.Call):
+            if context.name_of(node.func) in {"ray.get_gpu_ids", "ray.runtime_context.get_gpu_ids"}:
+                yield self._found(node.func, context)
+        elif isinstance(node, ast.Constant) and node.value in ("GPU", "num_gpus") and _is_key(node):
+            if not _RAY.search(context.module.text):
+                return
+            yield self._found(node, context)
+
+    def _found(self, at: ast.AST, context: Context) -> Finding:
+        return context.finding(
+            self,
+            at,
+            'Ray counts NPUs under the resource "NPU": ask for resources={"NPU": 1}, and for that name where it counts',
+            basis=Basis("Ray's documentation, Accelerator Support", "documented", "Ray 2.x"),
+        )
+
+
+def _is_rays(function: ast.expr, context: Context) -> bool:
+    """``ray.remote``, ``ray.init``, or the ``options`` of a task or actor."""
+    if isinstance(function, ast.Attribute) and function.attr == "options":
+        return _RAY.search(context.module.text) is not None
+    return (context.name_of(function) or "").startswith("ray.")
+
+
+def _is_key(node: ast.Constant) -> bool:
+    """A key of a dict, be it written, looked up or asked for."""
+    around = parent(node)
+    if isinstance(around, ast.Dict):
+        statement = next(outer for outer in ancestors(node) if isinstance(outer, ast.stmt))
+        texts = {part.value for part in ast.walk(statement) if isinstance(part, ast.Constant)}
+        return node in around.keys and "NPU" not in texts
+    if isinstance(around, ast.Subscript):
+        return node is around.slice
+    return (
+        isinstance(around, ast.Call)
+        and isinstance(around.func, ast.Attribute)
+        and around.func.attr in {"get", "pop"}
+        and around.args[:1] == [node]
+    )
+
+
+RULES: tuple[type[Rule], ...] = (LightningOnGpu, AttentionByName, RayBackend, RayCountsGpus)

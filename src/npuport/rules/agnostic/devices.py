@@ -48,8 +48,12 @@ def beside_choices(node: ast.expr, context: Context) -> list[Edit] | None:
 
 
 def is_choice(node: ast.expr) -> bool:
-    """Whether a literal stands in the list of what an option may be."""
+    """Whether a literal stands in the list of what an option may be, or in ``Literal["cpu", "cuda"]``."""
     around = parent(node)
+    subscript = parent(around) if isinstance(around, ast.Tuple) else around
+    if isinstance(subscript, ast.Subscript) and node is not subscript.value:
+        kind = subscript.value
+        return (kind.attr if isinstance(kind, ast.Attribute) else getattr(kind, "id", "")) == "Literal"
     outer = parent(around) if isinstance(around, ast.List | ast.Tuple | ast.Set) else None
     return isinstance(outer, ast.keyword) and outer.arg == "choices"
 
