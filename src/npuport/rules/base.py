@@ -82,10 +82,10 @@ class Context:
     @cached_property
     def has_npu_branches(self) -> bool:
         """Whether the code told NPUs from other devices before npuport touched it, here or in a module beside this."""
-        return tells_npus_apart(self.text_before) or self._has_counterpart
+        return tells_npus_apart(self.text_before) or self.has_counterpart
 
     @property
-    def _has_counterpart(self) -> bool:
+    def has_counterpart(self) -> bool:
         """Whether this is CUDA's module where NPUs have one as well: cuda_accelerator.py and npu_accelerator.py."""
         path = self.module.path
         return any(word in path and path.replace(word, "npu") in self.project.texts for word in ("cuda", "gpu"))

@@ -80,6 +80,10 @@ class CudaDeviceString(Rule):
             use = Use.TAKEN
         if _chosen_against_npu(node, context) or is_lightnings(node, context):
             return
+        if _stands_in_for_accelerator(node, context):
+            message = "only a torch without torch.accelerator, which is older than 2.6, gets here: it may stay"
+            yield context.finding(self, node, message, severity=Severity.INFO)
+            return
         edits = agnostic.device_string(node, context) if context.agnostic else _respelled(node, context)
         title = "name the device type at hand" if context.agnostic else "name the NPU"
         if use is Use.TAKEN and not context.has_npu_branches:
@@ -97,6 +101,16 @@ class CudaDeviceString(Rule):
                 severity=Severity.WARNING,
                 value=context.module.segment(node),
             )
+
+
+def _stands_in_for_accelerator(node: ast.expr, context: Context) -> bool:
+    """Whether a literal is the "cuda" of ``torch.accelerator.current_accelerator().type if … else "cuda"``."""
+    around = parent(node)
+    if not isinstance(around, ast.IfExp) or around.orelse is not node or not context.settings.torch_at_least("2.6"):
+        return False
+    calls = (part.func for part in ast.walk(around.body) if isinstance(part, ast.Call))
+    asks = isinstance(around.test, ast.Call) and context.name_of(around.test.func) == "torch.accelerator.is_available"
+    return not asks and any((context.name_of(call) or "").startswith("torch.accelerator.") for call in calls)
 
 
 def _has_index(node: ast.expr) -> bool:

@@ -82,15 +82,20 @@ def _run(context: Context, active: _Active, hits: set[int]) -> list[Finding]:
             for finding in rule.check(node, context):
                 if context.agnostic and not rule.agnostic and finding.fix is not None:
                     finding = replace(finding, fix=None)  # noqa: PLW2901 - it would be right on an NPU alone
-                if context.has_npu_branches and _is_about_devices(finding) and beside_npu_branch(node, module):
+                if context.has_npu_branches and _may_be_for_cuda(finding) and _is_for_cuda(node, context):
                     finding = _left_to_cuda(finding)  # noqa: PLW2901
                 found.setdefault((finding.code, finding.location, finding.message), finding)
     return list(found.values())
 
 
-def _is_about_devices(finding: Finding) -> bool:
+def _may_be_for_cuda(finding: Finding) -> bool:
     """Whether a finding says that something is CUDA's, which a branch for CUDA may be."""
     return finding.code.startswith(("NP1", "NP2", "NP301", "NP302"))
+
+
+def _is_for_cuda(node: ast.AST, context: Context) -> bool:
+    """Whether ``node`` is in a branch, or in a module, that has another one for NPUs beside it."""
+    return context.has_counterpart or beside_npu_branch(node, context.module)
 
 
 def _left_to_cuda(finding: Finding) -> Finding:
