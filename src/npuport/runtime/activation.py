@@ -12,6 +12,7 @@ from typing import Any
 
 from npuport.runtime import importer
 from npuport.runtime.patches import Patches
+from npuport.runtime.stand_ins import StandInFinder
 
 SCRIPT = "NPUPORT_SCRIPT"
 """Variable that tells a spawned process which script to load as its main module."""
@@ -71,6 +72,9 @@ def _apply(patches: Patches) -> None:
     finder = importer.ConvertingFinder(after_torch)
     sys.meta_path.insert(0, finder)
     patches.do(lambda: sys.meta_path.remove(finder))
+    stand_ins = StandInFinder()
+    sys.meta_path.append(stand_ins)
+    patches.do(lambda: sys.meta_path.remove(stand_ins))
     patches.replace(inspect, "findsource", _finding_converted(inspect.findsource))
     spawn = multiprocessing.spawn
     patches.replace(spawn, "get_preparation_data", _spawning(spawn.get_preparation_data))
