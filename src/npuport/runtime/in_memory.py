@@ -12,9 +12,8 @@ from functools import cache
 from pathlib import Path
 
 from npuport.conversion.convert import BrokenFixError, convert_text
-from npuport.findings import Finding, Severity
 from npuport.rules.engine import check_file
-from npuport.runtime import leftovers, target
+from npuport.runtime import leftovers, sites, target
 from npuport.source.files import FileKind, UndecodableError, decode
 from npuport.source.module import Module
 from npuport.source.on_disk import TextsOnDisk
@@ -36,7 +35,7 @@ def _converted_tree(file: Path, base: Path, data: bytes) -> ast.Module | None:
         source = decode(path, data, FileKind.PYTHON)
     except UndecodableError:
         return None  # Python's own message is the better one
-    project, settings = _project(base), target.settings()
+    project, settings, before = _project(base), target.settings(), source.text
     for _ in range(_ROUNDS):
         findings = check_file(source, project, settings)
         try:
@@ -45,7 +44,9 @@ def _converted_tree(file: Path, base: Path, data: bytes) -> ast.Module | None:
             _say(f"{file} is left as it is: {error}")
             return None
         if not converted.edits:
-            _report(file, findings)
+            found = list(sites.sites(file, before, source.text, findings))
+            sites.note(found)
+            _say_what_fails(found)
             break
         source = replace(source, text=converted.text)
     _texts[os.fspath(file)] = source.text
@@ -60,11 +61,11 @@ def converted_text(file: str) -> str | None:
     return _texts.get(file)
 
 
-def _report(file: Path, left: Sequence[Finding]) -> None:
-    """Nothing silent: what will fail and has no fix is said when the module loads, not when it fails."""
-    for finding in left:
-        if finding.severity is Severity.ERROR:
-            _say(f"{file}:{finding.location.line} {finding.code} {finding.message}")
+def _say_what_fails(found: Sequence[sites.Site]) -> None:
+    """Nothing silent: what will fail is said when the module loads, not when it fails."""
+    for site in found:
+        if site.effect == "refused":
+            _say(f"{site.file}:{site.line} {site.code} {site.after}")
 
 
 def _say(message: str) -> None:
