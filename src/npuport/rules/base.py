@@ -25,8 +25,8 @@ class Rule(ABC):
 
     A rule is shown every node of the types in ``nodes`` that stands in a statement with a line that one of its
     ``markers`` matches. A marker is a regular expression, or a pair of a plain text and a regular expression for the
-    lines that hold the text. Finding texts is quick, so a marker without a text of its own is refused. Where the text
-    is a single character that the pattern begins with, the pattern is sought by itself: quicker for many alternatives.
+    lines that hold the text. All texts are sought together, so their number costs nothing and each that is rare is
+    welcome: many names are many markers. A marker without a text of its own is refused.
     """
 
     code: ClassVar[str]

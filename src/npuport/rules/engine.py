@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -22,6 +22,7 @@ from npuport.source.files import FileKind, SourceFile
 from npuport.source.module import Module
 from npuport.source.project import Project
 from npuport.source.text import LineIndex
+from npuport.source.words import WordSearch
 
 __all__ = ["Settings", "all_rules", "check_file"]
 
@@ -120,53 +121,58 @@ def _aliases(nodes: Iterable[ast.AST], active: _Active) -> set[str]:
 
 
 @dataclass(frozen=True)
-class _Active:
-    """The rules that apply to a port, arranged for speed."""
+class _Marker:
+    """A pattern sought on the lines that hold a plain text, in files that hold a text of each group in ``needs``."""
 
-    markers: dict[str, str]  # pattern by plain text, the shorter texts first
-    roots: dict[str, str]  # for a text that holds another: that one
-    conditional: tuple[tuple[tuple[tuple[str, ...], ...], str, str], ...]  # what the file must hold, text, pattern
+    pattern: re.Pattern[str]
+    needs: tuple[tuple[str, ...], ...] = ()
+
+    def rests(self, present: Collection[str]) -> bool:
+        return not all(any(text in present for text in group) for group in self.needs)
+
+
+@dataclass(frozen=True)
+class _Active:
+    """The rules that apply to a port, arranged for speed: all texts are sought at once, then patterns on few lines."""
+
+    markers: dict[str, tuple[_Marker, ...]]  # by the plain text
+    search: WordSearch
     interested: dict[type[ast.AST], tuple[Rule, ...]]
 
     def hits(self, lines: LineIndex) -> set[int]:
         """The lines that hold a match of a marker."""
-        present: set[str] = set()
+        present = self.search.places(lines.text)
         found: set[int] = set()
-        for word, pattern in self.markers.items():
-            root = self.roots.get(word)
-            if (root is None or root in present) and word in lines.text:
-                present.add(word)
-                found |= lines.lines_with(word, pattern)
-        for needs, word, pattern in self.conditional:
-            if word in lines.text and all(any(text in lines.text for text in group) for group in needs):
-                found |= lines.lines_with(word, pattern)
+        for word in self.markers.keys() & present.keys():
+            for marker in self.markers[word]:
+                if not marker.rests(present):
+                    found |= lines.lines_at(present[word], marker.pattern)
         return found
 
     def marks(self, text: str) -> bool:
         """Whether a piece of code would be shown to a rule."""
-        return any(word in text and re.search(pattern, text) for word, pattern in self.markers.items())
+        present = self.search.places(text)
+        markers = (marker for word in present for marker in self.markers.get(word, ()))
+        return any(not marker.needs and marker.pattern.search(text) for marker in markers)
 
 
 @cache
 def _active(settings: Settings) -> _Active:
     rules = [rule for rule in all_rules() if rule.applies(settings)]
-    patterns: dict[str, set[str]] = {}
-    conditional = []
+    patterns: dict[tuple[str, tuple[tuple[str, ...], ...]], set[str]] = {}
     for rule in rules:
         for marker in rule.markers:
             word, pattern = (_plain_word(rule, marker), marker) if isinstance(marker, str) else marker
-            if rule.needs:
-                conditional.append((rule.needs, word, pattern))
-            else:
-                patterns.setdefault(word, set()).add(f"(?:{pattern})")
-    words = sorted(patterns, key=lambda word: (len(word), word))
-    markers = {word: "|".join(sorted(patterns[word])) for word in words}
-    roots = {word: root for word in words for root in reversed(words) if root != word and root in word}
+            patterns.setdefault((word, rule.needs), set()).add(f"(?:{pattern})")
+    markers: dict[str, tuple[_Marker, ...]] = {}
+    for (word, needs), choice in patterns.items():
+        markers[word] = (*markers.get(word, ()), _Marker(re.compile("|".join(sorted(choice))), needs))
+    needed = {text for rule in rules for group in rule.needs for text in group}
     interested: dict[type[ast.AST], tuple[Rule, ...]] = {}
     for rule in rules:
         for kind in rule.nodes:
             interested[kind] = (*interested.get(kind, ()), rule())
-    return _Active(markers, roots, tuple(conditional), interested)
+    return _Active(markers, WordSearch({*markers, *needed}), interested)
 
 
 def _plain_word(rule: type[Rule], marker: str) -> str:

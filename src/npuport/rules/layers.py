@@ -106,7 +106,7 @@ class ScriptedFunction(Rule):
     code = "NP463"
     name = "scripted-function"
     severity = Severity.INFO
-    markers = (r"\bjit\.script", ("script", r"\bimport script\b"), ("import", r"torch\.jit import"))
+    markers = (r"\bjit\.script", ("script", r"\bimport script\b"), r"torch\.jit import")
     nodes = (ast.Call, ast.FunctionDef, ast.ClassDef)
 
     def check(self, node: ast.AST, context: Context) -> Iterator[Finding]:

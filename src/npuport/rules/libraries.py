@@ -34,15 +34,16 @@ def advice(known: Library) -> str:
     return f"{what} ({known.note.rstrip('.')})" if known.note else what
 
 
-def _marker(cuda_only: bool) -> tuple[str, str]:
-    """Only lines that import something are of interest, and one pattern for all names is quicker than one for each."""
+def _markers(cuda_only: bool) -> tuple[tuple[str, str], ...]:
+    """Only lines that import something are of interest."""
     names = {
         name.rpartition(".")[2]
         for known in all_libraries()
         if known.status in ("cuda-only", "replace", "adapted") and is_cuda_only(known) == cuda_only
         for name in known.imports
     }
-    return "import", rf"\b(?:{'|'.join(map(re.escape, sorted(names)))})\b"
+    words = ((name, rf"\b{re.escape(name)}\b") for name in sorted(names))
+    return tuple((name, f"import.*{word}|{word}.*import") for name, word in words)
 
 
 class _LibraryImport(Rule):
@@ -122,7 +123,7 @@ class CudaOnlyLibrary(_LibraryImport):
     code = "NP701"
     name = "cuda-only-library"
     severity = Severity.ERROR
-    markers = (_marker(cuda_only=True),)
+    markers = _markers(cuda_only=True)
     cuda_only = True
 
 
@@ -132,7 +133,7 @@ class LibraryNeedsAdaptation(_LibraryImport):
     code = "NP702"
     name = "library-needs-adaptation"
     severity = Severity.WARNING
-    markers = (_marker(cuda_only=False),)
+    markers = _markers(cuda_only=False)
     cuda_only = False
 
 

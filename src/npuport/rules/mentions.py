@@ -11,6 +11,7 @@ from npuport.findings import Finding, Location, Severity
 from npuport.rules.base import Context
 from npuport.source.scopes import BindingKind
 from npuport.source.text import STRING_OR_COMMENT
+from npuport.source.words import WordSearch
 
 # Words of the CUDA world in any spelling: inside identifiers, strings, comments. Kept apart from the list of the
 # residue check on purpose; a test sees to it that this one is no smaller.
@@ -26,22 +27,17 @@ def _lowered(text: str) -> str:
     return text.lower() if text.isascii() else text.translate(_UPPER)
 
 
+_SEARCH = WordSearch(_WORDS)
+
+
 def has_words(text: str) -> bool:
     """Whether a text holds a word of the CUDA world."""
-    lowered = text.lower()
-    return any(word in lowered for word in _WORDS)
+    return bool(_SEARCH.spans(text.lower()))
 
 
 def find_words(text: str) -> list[tuple[int, int]]:
-    """Start and end of every word of the CUDA world, in order. Plain searches beat one regular expression by far."""
-    lowered = _lowered(text)
-    found = []
-    for word in _WORDS:
-        start = lowered.find(word)
-        while start >= 0:
-            found.append((start, start + len(word)))
-            start = lowered.find(word, start + len(word))
-    return sorted(found)
+    """Start and end of every word of the CUDA world, in order."""
+    return sorted((start, end) for _, start, end in _SEARCH.spans(_lowered(text)))
 
 
 def mentions_in_python(context: Context, findings: Iterable[Finding]) -> list[Finding]:

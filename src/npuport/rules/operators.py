@@ -75,7 +75,7 @@ class OperatorOnTheCpu(Rule):
     code = "NP451"
     name = "operator-on-the-cpu"
     severity = Severity.WARNING
-    markers = ((".", rf"\.(?:{'|'.join(sorted(_NAMES))})\b"),)
+    markers = tuple((f".{name}", rf"\.{name}\b") for name in sorted(_NAMES))
     nodes = (ast.Call,)
 
     def check(self, node: ast.AST, context: Context) -> Iterator[Finding]:

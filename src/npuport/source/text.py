@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 import bisect
 import re
+from collections.abc import Iterable, Iterator
 from functools import cached_property
+from itertools import accumulate
 
 # What Python's tokenizer takes for the end of a line; form feeds and Unicode separators are not.
 _LINE_END = re.compile(r"\r\n|\r|\n")
@@ -29,7 +31,10 @@ class LineIndex:
     @cached_property
     def starts(self) -> list[int]:
         """The offset at which each line begins."""
-        return [0, *(match.end() for match in _LINE_END.finditer(self.text))]
+        if "\r" in self.text:
+            return [0, *(match.end() for match in _LINE_END.finditer(self.text))]
+        lengths = map((1).__add__, map(len, self.text.split("\n")))
+        return [0, *accumulate(lengths)][:-1]
 
     def offset(self, line: int, byte_column: int) -> int:
         """Character offset of an ``ast`` position; ``line`` counts from 1, ``byte_column`` from 0 in UTF-8 bytes."""
@@ -57,15 +62,23 @@ class LineIndex:
 
         Finding the word first and matching only its line is many times faster than a search for the pattern.
         """
-        matcher, text = re.compile(pattern), self.text
-        if len(word) == 1:
-            return {self.position(match.start())[0] for match in matcher.finditer(text)}
-        found: set[int] = set()
-        at = text.find(word)
+        return self.lines_at(self._places(word), re.compile(pattern))
+
+    def _places(self, word: str) -> Iterator[int]:
+        at = self.text.find(word)
         while at >= 0:
-            end = text.find("\n", at)
-            end = len(text) if end < 0 else end
-            if matcher.search(text, text.rfind("\n", 0, at) + 1, end):
-                found.add(self.position(at)[0])
-            at = text.find(word, end)
+            yield at
+            at = self.text.find(word, at + len(word))
+
+    def lines_at(self, places: Iterable[int], pattern: re.Pattern[str]) -> set[int]:
+        """The lines of these offsets, given in order, where ``pattern`` matches."""
+        text = self.text
+        found: set[int] = set()
+        end = -1
+        for at in places:
+            if at >= end:
+                end = text.find("\n", at)
+                end = len(text) if end < 0 else end
+                if pattern.search(text, text.rfind("\n", 0, at) + 1, end):
+                    found.add(self.position(at)[0])
         return found
