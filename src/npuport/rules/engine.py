@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+import bisect
 import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, reduce
+from operator import or_
 
 from npuport.findings import Finding, Location, Severity
 from npuport.rules import registry
@@ -70,16 +72,24 @@ def _order(finding: Finding) -> tuple[int, int, int, str]:
     return finding.location.cell or 0, finding.location.line, finding.location.column, finding.code
 
 
-def _run(context: Context, active: _Active, hits: set[int]) -> list[Finding]:
+def _run(context: Context, active: _Active, hits: dict[int, int]) -> list[Finding]:
     module = context.module
-    nodes = module.nodes(hits)
-    aliases = _aliases(nodes, active)
-    if aliases:
-        more = {line for name in aliases for line in module.lines.lines_with(name, rf"(?<!\w){re.escape(name)}(?!\w)")}
-        nodes = module.nodes(hits | more) if more - hits else nodes
+    placed = module.placed_nodes(hits)
+    aliases = _aliases((node for node, _ in placed), active)
+    more = {line for name in aliases for line in module.lines.lines_with(name, rf"(?<!\w){re.escape(name)}(?!\w)")}
+    if more:
+        hits = {**hits, **dict.fromkeys(more, _EVERY_RULE)}
+        placed = module.placed_nodes(hits)
+    wanted = _Wanted(hits)
     found: dict[tuple[object, ...], Finding] = {}
-    for node in nodes:
-        for rule in active.interested.get(type(node), ()):
+    for node, statement in placed:
+        interested = active.interested.get(type(node))
+        if interested is None:
+            continue
+        rules = wanted.by(statement)
+        for bit, rule in interested:
+            if not rules & bit:
+                continue
             for finding in rule.check(node, context):
                 if context.agnostic and not rule.agnostic and finding.fix is not None:
                     finding = replace(finding, fix=None)  # noqa: PLW2901 - it would be right on an NPU alone
@@ -120,12 +130,33 @@ def _aliases(nodes: Iterable[ast.AST], active: _Active) -> set[str]:
     return names - {"torch", "*"}
 
 
+_EVERY_RULE = -1  # all bits
+
+
+class _Wanted:
+    """The rules, as bits, that a statement is shown to: those with a marker on one of its lines."""
+
+    def __init__(self, hits: dict[int, int]) -> None:
+        self._lines = sorted(hits)
+        self._rules = [hits[line] for line in self._lines]
+        self._known: dict[tuple[int, int], int] = {}
+
+    def by(self, statement: tuple[int, int]) -> int:
+        """The rules for a statement from its first line to its last."""
+        if statement not in self._known:
+            first = bisect.bisect_left(self._lines, statement[0])
+            last = bisect.bisect_right(self._lines, statement[1])
+            self._known[statement] = reduce(or_, self._rules[first:last], 0)
+        return self._known[statement]
+
+
 @dataclass(frozen=True)
 class _Marker:
     """A pattern sought on the lines that hold a plain text, in files that hold a text of each group in ``needs``."""
 
     pattern: re.Pattern[str]
-    needs: tuple[tuple[str, ...], ...] = ()
+    needs: tuple[tuple[str, ...], ...]
+    rules: int  # bits
 
     def rests(self, present: Collection[str]) -> bool:
         return not all(any(text in present for text in group) for group in self.needs)
@@ -137,16 +168,17 @@ class _Active:
 
     markers: dict[str, tuple[_Marker, ...]]  # by the plain text
     search: WordSearch
-    interested: dict[type[ast.AST], tuple[Rule, ...]]
+    interested: dict[type[ast.AST], tuple[tuple[int, Rule], ...]]  # with the bit of each rule
 
-    def hits(self, lines: LineIndex) -> set[int]:
-        """The lines that hold a match of a marker."""
+    def hits(self, lines: LineIndex) -> dict[int, int]:
+        """The lines that hold a match of a marker, with the rules of those markers."""
         present = self.search.places(lines.text)
-        found: set[int] = set()
+        found: dict[int, int] = {}
         for word in self.markers.keys() & present.keys():
             for marker in self.markers[word]:
                 if not marker.rests(present):
-                    found |= lines.lines_at(present[word], marker.pattern)
+                    for line in lines.lines_at(present[word], marker.pattern):
+                        found[line] = found.get(line, 0) | marker.rules
         return found
 
     def marks(self, text: str) -> bool:
@@ -159,19 +191,19 @@ class _Active:
 @cache
 def _active(settings: Settings) -> _Active:
     rules = [rule for rule in all_rules() if rule.applies(settings)]
-    patterns: dict[tuple[str, tuple[tuple[str, ...], ...]], set[str]] = {}
-    for rule in rules:
+    bits: dict[tuple[str, str, tuple[tuple[str, ...], ...]], int] = {}
+    interested: dict[type[ast.AST], tuple[tuple[int, Rule], ...]] = {}
+    for place, rule in enumerate(rules):
         for marker in rule.markers:
             word, pattern = (_plain_word(rule, marker), marker) if isinstance(marker, str) else marker
-            patterns.setdefault((word, rule.needs), set()).add(f"(?:{pattern})")
-    markers: dict[str, tuple[_Marker, ...]] = {}
-    for (word, needs), choice in patterns.items():
-        markers[word] = (*markers.get(word, ()), _Marker(re.compile("|".join(sorted(choice))), needs))
-    needed = {text for rule in rules for group in rule.needs for text in group}
-    interested: dict[type[ast.AST], tuple[Rule, ...]] = {}
-    for rule in rules:
+            key = word, pattern, rule.needs
+            bits[key] = bits.get(key, 0) | 1 << place
         for kind in rule.nodes:
-            interested[kind] = (*interested.get(kind, ()), rule())
+            interested[kind] = (*interested.get(kind, ()), (1 << place, rule()))
+    markers: dict[str, tuple[_Marker, ...]] = {}
+    for (word, pattern, needs), of_rules in bits.items():
+        markers[word] = (*markers.get(word, ()), _Marker(re.compile(pattern), needs, of_rules))
+    needed = {text for rule in rules for group in rule.needs for text in group}
     return _Active(markers, WordSearch({*markers, *needed}), interested)
 
 

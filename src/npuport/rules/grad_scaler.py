@@ -231,10 +231,13 @@ def handed_on(local: str, context: Context, *, used: bool) -> bool:
     public = "__all__" in text
     if public and re.search(rf"[\"']{re.escape(local)}[\"']", text):
         return True
+    module = here.rpartition("/")[2].removesuffix(".py")
+    if module == "__init__":
+        module = ""  # a sibling writes ``from . import``
     return any(
         _takes(local, here, path, context.project, stars=not public)
         for path, other in context.project.texts.items()
-        if path != here and (local in other or (not public and "import *" in other))
+        if path != here and module in other and (local in other or (not public and "import *" in other))
     )
 
 

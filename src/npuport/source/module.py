@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Collection, Iterable, Iterator
 from functools import cached_property
 
-from npuport.source.scopes import ComprehensionNode, Scope
+from npuport.source.scopes import ComprehensionNode, DefinitionNode, Scope, inner_statements
 from npuport.source.text import LineIndex
 
 LINKS = ("npuport_parent", "npuport_scope", "npuport_inner", "npuport_name")
@@ -39,6 +39,7 @@ class Module:
         self.scopes: list[Scope] = []
         self.scope = Scope(self.tree, None, self)
         self._linked: list[ast.AST] = []
+        self.released = False
 
     @cached_property
     def lines(self) -> LineIndex:
@@ -70,8 +71,12 @@ class Module:
 
     def nodes(self, hits: Collection[int]) -> list[ast.AST]:
         """Every node, in source order, of the statements that stand on one of the lines; linked to parent and scope."""
+        return [node for node, _ in self.placed_nodes(hits)]
+
+    def placed_nodes(self, hits: Collection[int]) -> list[tuple[ast.AST, tuple[int, int]]]:
+        """The same, each with the first and the last line of the innermost statement that it is part of."""
         found = _Walk(self, sorted(hits)).found if hits else []
-        self._linked += found
+        self._linked += [node for node, _ in found]
         return found
 
     def release(self) -> None:
@@ -82,6 +87,18 @@ class Module:
         self._linked.clear()
         for scope in self.scopes:
             scope.forget()
+        self.released = True
+
+    def definition(self, line: int, column: int) -> tuple[DefinitionNode, Scope]:
+        """The class or function whose definition begins at this place of the syntax tree, and the scope around it.
+
+        Raises:
+            KeyError: when there is none.
+        """
+        found = _definition(self.tree.body, self.scope, line, column)
+        if found is None:
+            raise KeyError(f"{self.path}:{line} defines nothing")
+        return found
 
     def uses(self, name: str) -> list[ast.Name]:
         """Every linked node that reads the variable ``name``, in any scope."""
@@ -118,22 +135,40 @@ def in_annotation(node: ast.AST) -> bool:
     return top in (getattr(around, "annotation", None), getattr(around, "returns", None))
 
 
-class _Walk:
-    """Links and collects the nodes of statements on the hit lines (of all statements when ``hits`` is None)."""
+def _definition(
+    body: Iterable[ast.stmt], scope: Scope, line: int, column: int
+) -> tuple[DefinitionNode, Scope] | None:
+    for statement in body:
+        if not statement.lineno <= line <= (statement.end_lineno or statement.lineno):
+            continue
+        if isinstance(statement, DefinitionNode):
+            if (statement.lineno, statement.col_offset) == (line, column):
+                return statement, scope
+            return _definition(statement.body, Scope.inside(statement, scope), line, column)
+        found = _definition(inner_statements(statement), scope, line, column)
+        if found is not None:
+            return found
+    return None
 
-    def __init__(self, module: Module, hits: list[int] | None) -> None:
+
+class _Walk:
+    """Links and collects the nodes of statements on the hit lines, which are sorted."""
+
+    def __init__(self, module: Module, hits: list[int]) -> None:
         self.hits = hits
-        self.found: list[ast.AST] = []
+        self.found: list[tuple[ast.AST, tuple[int, int]]] = []
+        self._extent = (0, 0)  # of the innermost statement
         self._statements(module.tree.body, None, module.scope)
 
     def _statements(self, body: list[ast.stmt], around: ast.AST | None, scope: Scope) -> None:
+        outside = self._extent
         for statement in body:
-            if self.hits is not None:
-                first, last = _extent(statement)
-                index = bisect.bisect_left(self.hits, first)
-                if index == len(self.hits) or self.hits[index] > last:
-                    continue
-            self._link(statement, around, scope)
+            first, last = _extent(statement)
+            index = bisect.bisect_left(self.hits, first)
+            if index < len(self.hits) and self.hits[index] <= last:
+                self._extent = first, last
+                self._link(statement, around, scope)
+        self._extent = outside
 
     def _link(self, node: ast.AST, around: ast.AST | None, scope: Scope) -> None:
         self._mark(node, around, scope)
@@ -152,7 +187,7 @@ class _Walk:
     def _mark(self, node: ast.AST, around: ast.AST | None, scope: Scope) -> None:
         node.npuport_parent = around  # type: ignore[attr-defined]
         node.npuport_scope = scope  # type: ignore[attr-defined]
-        self.found.append(node)
+        self.found.append((node, self._extent))
 
     def _children(self, node: ast.AST, names: Iterable[str], scope: Scope) -> None:
         for name in names:

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import ast
 import builtins
+import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from npuport.source.module import Module, scope_of
-from npuport.source.scopes import Binding, BindingKind, Scope
+from npuport.source.outline import Defined, Imported
+from npuport.source.scopes import Binding, BindingKind, DefinitionNode, Scope
 
 if TYPE_CHECKING:
     from npuport.source.project import Project
@@ -24,11 +26,30 @@ DEPTH = 24  # longer chains of aliases are taken as unknown; also ends cycles
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A class or function of the project itself."""
+    """A class or function of the project itself, by its place.
 
-    module: Module
-    node: ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
-    scope: Scope  # the scope that holds the definition
+    It holds no tree: what was learnt about a large project would keep all of it in memory.
+    """
+
+    path: str
+    line: int
+    column: int
+    is_class: bool
+    _load: Callable[[], Module] = field(compare=False, repr=False)
+
+    @property
+    def module(self) -> Module:
+        """The module, parsed again where it has been let go."""
+        return self._load()
+
+    @property
+    def node(self) -> DefinitionNode:
+        return self.module.definition(self.line, self.column)[0]
+
+    @property
+    def scope(self) -> Scope:
+        """The scope that holds the definition."""
+        return self.module.definition(self.line, self.column)[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +95,12 @@ class NameResolver(ABC):
         for call in self._values(node, scope, DEPTH):
             if isinstance(call[0], ast.Call):
                 made = self._only(call[0].func, call[1])
-                if isinstance(made, External) or (isinstance(made, Definition) and isinstance(made.node, ast.ClassDef)):
+                if isinstance(made, External) or (isinstance(made, Definition) and made.is_class):
                     return made
         if isinstance(node, ast.Name) and node.id in {"self", "cls"}:
             around = scope_of(node, scope).enclosing_class()
             if around is not None and around.parent is not None and isinstance(around.node, ast.ClassDef):
-                return Definition(around.module, around.node, around.parent)
+                return self._definition(around.node, around.module)
         annotated = self._annotated_class(node, scope)
         return annotated if isinstance(annotated, Definition | External) else None
 
@@ -131,7 +152,7 @@ class NameResolver(ABC):
     def _found_meanings(self, name: str, scope: Scope, depth: int) -> set[Meaning] | None:
         bindings = scope.lookup(name)
         if not bindings:
-            return self._unbound(name, scope, depth)
+            return self._unbound(name, scope.root().star_imports, scope.module.path, depth)
         together: set[Meaning] = set()
         for binding in bindings:
             found = self._binding_meanings(binding, depth)
@@ -140,31 +161,30 @@ class NameResolver(ABC):
             together |= found
         return together
 
-    def _unbound(self, name: str, scope: Scope, depth: int) -> set[Meaning] | None:
-        for origin in scope.root().star_imports:
-            located = self.project.locate(origin, scope.module.path)
+    def _unbound(self, name: str, stars: Sequence[str], importer: str, depth: int) -> set[Meaning] | None:
+        for origin in stars:
+            located = self.project.locate(origin, importer)
             if located is not None and not located[1]:
-                text = self.project.texts.get(located[0], "")
-                found = self._member(located[0], name, depth - 1) if name in text or "import *" in text else None
+                found = self._member(located[0], name, depth - 1)
                 if found and not any(isinstance(one, External) and one.name.startswith("builtins.") for one in found):
                     return found
         return {External(f"builtins.{name}")} if hasattr(builtins, name) else None
 
     def _binding_meanings(self, binding: Binding, depth: int) -> set[Meaning] | None:
         if binding.kind is BindingKind.IMPORT:
-            return self._imported(binding.target, binding.scope, depth)
+            return self._imported(binding.target, binding.scope.module.path, depth)
         if binding.kind is BindingKind.VALUE and binding.value is not None:
             return self._meanings(binding.value, scope_of(binding.value, binding.scope), depth - 1)
         if binding.kind is BindingKind.DEFINITION:
             assert isinstance(binding.node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
-            return {Definition(binding.scope.module, binding.node, binding.scope)}
+            return {self._definition(binding.node, binding.scope.module)}
         return None
 
-    def _imported(self, target: str, scope: Scope, depth: int) -> set[Meaning] | None:
+    def _imported(self, target: str, importer: str, depth: int) -> set[Meaning] | None:
         """What an imported dotted name means: a name of the project's own modules, or an outside name."""
         if depth <= 0:
             return None
-        located = self.project.locate(target, scope.module.path)
+        located = self.project.locate(target, importer)
         if located is None:
             return None if target.startswith(".") else {External(target)}
         path, rest = located
@@ -177,14 +197,51 @@ class NameResolver(ABC):
         key = (path, dotted)
         if key not in self._members:
             self._members[key] = None  # an import cycle ends here
-            module = self.project.module(path)
-            if module is not None:
-                first, _, rest = dotted.partition(".")
-                found = self._name_meanings(first, module.scope, depth)
-                for part in rest.split(".") if rest else ():
-                    found = self._attributes(found, part, depth)
-                self._members[key] = found
+            first, _, rest = dotted.partition(".")
+            found = self._exported(path, first, depth)
+            for part in rest.split(".") if rest else ():
+                found = self._attributes(found, part, depth)
+            self._members[key] = found
         return self._members[key]
+
+    def _exported(self, path: str, name: str, depth: int) -> set[Meaning] | None:
+        """What a module of the project calls ``name``, if possible without its tree."""
+        outline = self.project.outline(path, name)
+        if outline is None:
+            return None
+        exported = outline.exports.get(name)
+        if exported is None:
+            return self._unbound(name, outline.stars, path, depth)
+        if isinstance(exported, Imported):
+            return self._imported(exported.target, path, depth)
+        if isinstance(exported, Defined):
+            load = self._loader(path, None)
+            return {Definition(path, exported.line, exported.column, exported.is_class, load)}
+        module = self.project.module(path)
+        return self._name_meanings(name, module.scope, depth) if module is not None else None
+
+    def _definition(self, node: DefinitionNode, module: Module) -> Definition:
+        load = self._loader(module.path, module)
+        return Definition(module.path, node.lineno, node.col_offset, isinstance(node, ast.ClassDef), load)
+
+    def _loader(self, path: str, module: Module | None) -> Callable[[], Module]:
+        """Gives the module while it is there, and then the project's one at its path."""
+        project = self.project
+        kept = weakref.ref(module) if module is not None else None
+
+        def load() -> Module:
+            there = kept() if kept is not None else None
+            found = there if there is not None and not there.released else project.module(path)
+            assert found is not None, "it has been parsed before"
+            return found
+
+        return load
+
+    @staticmethod
+    def _inside(made: Definition) -> Scope:
+        """The scope that the body of a class or function opens."""
+        node, scope = made.module.definition(made.line, made.column)
+        return Scope.inside(node, scope)
 
     def _attribute_meanings(self, node: ast.Attribute, scope: Scope, depth: int) -> set[Meaning] | None:
         if isinstance(node.value, ast.Name) and node.value.id in {"self", "cls"}:
@@ -203,8 +260,8 @@ class NameResolver(ABC):
                 found = self._module_attribute(meaning.name[1:-1], name, depth - 1)
             elif isinstance(meaning, External):
                 found = {External(f"{meaning.name}.{name}")}
-            elif isinstance(meaning, Definition) and isinstance(meaning.node, ast.ClassDef):
-                found = self._class_attribute(Scope.inside(meaning.node, meaning.scope), name, depth - 1)
+            elif isinstance(meaning, Definition) and meaning.is_class:
+                found = self._class_attribute(self._inside(meaning), name, depth - 1)
             elif isinstance(meaning, Constant) and meaning.value is None:
                 continue
             else:
@@ -261,7 +318,7 @@ class NameResolver(ABC):
             if names is not None and len(names) == 1:
                 name = next(iter(names))
                 if isinstance(name, str) and not name.startswith("."):
-                    return self._imported(name, scope, depth - 1)
+                    return self._imported(name, scope.module.path, depth - 1)
         return None
 
     def _values(self, node: ast.expr, scope: Scope, depth: int) -> Iterator[tuple[ast.expr, Scope]]:

@@ -10,6 +10,7 @@ from functools import cached_property
 
 from npuport.source.files import FileKind, SourceFile
 from npuport.source.module import Module
+from npuport.source.outline import EMPTY, Outline, outline
 from npuport.source.resolver import Resolver
 
 _KEPT = 16  # parsed modules held at a time, so that the memory for a large tree stays bounded
@@ -33,6 +34,7 @@ class Project:
 
     def _start(self) -> None:
         self._modules: OrderedDict[str, Module | None] = OrderedDict()
+        self._outlines: dict[str, Outline | None] = {}
         self._in_work = ""
         self._located: dict[tuple[str, str], tuple[str, str] | None] = {}
 
@@ -62,6 +64,16 @@ class Project:
                 if released is not None:
                     released.release()
         return self._modules[path]
+
+    def outline(self, path: str, name: str) -> Outline | None:
+        """What the module at ``path`` offers, or so much of it as concerns ``name``; None when it does not parse."""
+        if path not in self._outlines:
+            text = self.texts.get(path)
+            if text is not None and name not in text and "import *" not in text:
+                return EMPTY
+            module = self.module(path)
+            self._outlines[path] = outline(module.scope) if module is not None else None
+        return self._outlines[path]
 
     def take_up(self, path: str) -> Module | None:
         """The module at ``path``, which stays linked until another one is taken up."""

@@ -7,6 +7,7 @@ import string
 
 from npuport.source.module import scope_of
 from npuport.source.names import DEPTH, Definition, External, NameResolver
+from npuport.source.outline import Defined
 from npuport.source.scopes import Binding, BindingKind, Scope
 
 HOLE = "\ufffc"  # stands for a part of a string that is not known
@@ -128,10 +129,18 @@ class Resolver(NameResolver):
             return self._constants(binding.value, scope_of(binding.value, binding.scope), depth - 1)
         if binding.kind is BindingKind.IMPORT:
             located = self.project.locate(binding.target, binding.scope.module.path)
-            module = self.project.module(located[0]) if located is not None else None
-            if located is not None and module is not None and located[1] and "." not in located[1]:
-                return self._name_constants(located[1], module.scope, depth - 1)
+            if located is not None and located[1] and "." not in located[1]:
+                return self._exported_constants(*located, depth - 1)
         return None
+
+    def _exported_constants(self, path: str, name: str, depth: int) -> set[object] | None:
+        """The constants of a name of another module, if possible without its tree."""
+        outline = self.project.outline(path, name)
+        exported = outline.exports.get(name) if outline is not None else None
+        if exported is None or isinstance(exported, Defined) or depth <= 0:
+            return None
+        module = self.project.module(path)
+        return self._name_constants(name, module.scope, depth) if module is not None else None
 
     def _attribute_constants(self, node: ast.Attribute, scope: Scope, depth: int) -> set[object] | None:
         if isinstance(node.value, ast.Name):
@@ -142,16 +151,15 @@ class Resolver(NameResolver):
             if argument is not None:
                 return argument
         made = self.instance_class(node.value, scope)
-        if isinstance(made, Definition) and isinstance(made.node, ast.ClassDef):
-            return self._class_constants(Scope.inside(made.node, made.scope), node.attr, depth)
+        if isinstance(made, Definition) and made.is_class:
+            return self._class_constants(self._inside(made), node.attr, depth)
         meanings = self._meanings(node.value, scope, depth - 1)
         if meanings is not None and len(meanings) == 1:
             owner = next(iter(meanings))
             if isinstance(owner, External) and owner.name.startswith("<"):
-                module = self.project.module(owner.name[1:-1])
-                return self._name_constants(node.attr, module.scope, depth - 1) if module is not None else None
-            if isinstance(owner, Definition) and isinstance(owner.node, ast.ClassDef):
-                return self._class_constants(Scope.inside(owner.node, owner.scope), node.attr, depth)
+                return self._exported_constants(owner.name[1:-1], node.attr, depth - 1)
+            if isinstance(owner, Definition) and owner.is_class:
+                return self._class_constants(self._inside(owner), node.attr, depth)
         return None
 
     def _class_constants(self, around: Scope, name: str, depth: int) -> set[object] | None:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 ComprehensionNode = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
+DefinitionNode = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 ScopeNode = ast.Module | ast.ClassDef | FunctionNode | ComprehensionNode
 
 
@@ -59,9 +60,10 @@ class Scope:
         return module
 
     def forget(self) -> None:
-        """Drop what was collected; it is collected again when asked for."""
+        """Drop what was collected, and the way here from the tree; both come again when asked for."""
         self.__dict__.clear()
         self.meanings.clear()
+        vars(self.node).pop("npuport_inner", None)
 
     @property
     def is_class(self) -> bool:
@@ -278,11 +280,16 @@ def _nested(statements: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
     a walk through all nodes."""
     for statement in statements:
         yield statement
-        for name in ("body", "orelse", "finalbody"):
-            yield from _nested(getattr(statement, name, ()))
-        for name in ("handlers", "cases"):
-            for part in getattr(statement, name, ()):
-                yield from _nested(part.body)
+        yield from _nested(inner_statements(statement))
+
+
+def inner_statements(statement: ast.stmt) -> Iterator[ast.stmt]:
+    """The statements of the blocks of one statement, not those inside these."""
+    for name in ("body", "orelse", "finalbody"):
+        yield from getattr(statement, name, ())
+    for name in ("handlers", "cases"):
+        for part in getattr(statement, name, ()):
+            yield from part.body
 
 
 def _assigned_on_self(method: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[tuple[str, ast.expr | None]]:
