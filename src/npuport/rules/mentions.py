@@ -24,7 +24,8 @@ _UPPER = {letter: letter + 32 for letter in range(ord("A"), ord("Z") + 1)}
 
 def _lowered(text: str) -> str:
     """``text`` in lower case, each character in its place: str.lower() may lengthen what is not ASCII."""
-    return text.lower() if text.isascii() else text.translate(_UPPER)
+    lowered = text.lower()
+    return lowered if len(lowered) == len(text) else text.translate(_UPPER)
 
 
 _SEARCH = WordSearch(_WORDS)

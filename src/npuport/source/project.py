@@ -10,7 +10,7 @@ from functools import cached_property
 
 from npuport.source.files import FileKind, SourceFile
 from npuport.source.module import Module
-from npuport.source.outline import EMPTY, Outline, outline
+from npuport.source.outline import EMPTY, Outline, may_bind, outline
 from npuport.source.resolver import Resolver
 
 _KEPT = 16  # parsed modules held at a time, so that the memory for a large tree stays bounded
@@ -55,9 +55,11 @@ class Project:
             self._modules.move_to_end(path)
         else:
             try:
-                self._modules[path] = Module(path, self.texts[path])
+                self._modules[path] = module = Module(path, self.texts[path])
+                if path not in self._outlines:
+                    self._outlines[path] = outline(module.scope)
             except (KeyError, SyntaxError, ValueError, RecursionError, MemoryError):
-                self._modules[path] = None
+                self._modules[path] = self._outlines[path] = None
             if len(self._modules) > _KEPT:
                 oldest = next(kept for kept in self._modules if kept not in (path, self._in_work))
                 released = self._modules.pop(oldest)
@@ -69,10 +71,9 @@ class Project:
         """What the module at ``path`` offers, or so much of it as concerns ``name``; None when it does not parse."""
         if path not in self._outlines:
             text = self.texts.get(path)
-            if text is not None and name not in text and "import *" not in text:
+            if text is not None and "import *" not in text and not may_bind(text, name):
                 return EMPTY
-            module = self.module(path)
-            self._outlines[path] = outline(module.scope) if module is not None else None
+            self.module(path)
         return self._outlines[path]
 
     def take_up(self, path: str) -> Module | None:
