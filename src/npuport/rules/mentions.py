@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from npuport.findings import Finding, Location, Severity
 from npuport.rules.base import Context
 from npuport.source.scopes import BindingKind
-from npuport.source.text import STRING_OR_COMMENT
+from npuport.source.text import strings_and_comments
 from npuport.source.words import WordSearch
 
 # Words of the CUDA world in any spelling: inside identifiers, strings, comments. Kept apart from the list of the
@@ -50,7 +50,7 @@ def mentions_in_python(context: Context, findings: Iterable[Finding]) -> list[Fi
     words = [word for word in words if not covered.has(word[0], word[1])]
     if not words:
         return []
-    spans = [(match.start(), match.end(), match.lastgroup) for match in STRING_OR_COMMENT.finditer(text)]
+    spans = [(*match.span(), match.lastgroup) for match in strings_and_comments(text, words[-1][3])]
     made: dict[tuple[int, str], Finding] = {}
     cursor = 0
     for line, column, start, end in words:

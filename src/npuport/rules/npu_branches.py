@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from npuport.source.module import Module, ancestors, parent
-from npuport.source.text import STRING_OR_COMMENT
+from npuport.source.text import strings_and_comments
 
 _NPU = re.compile(r"(?i)(?<![a-z])(?:torch_)?npu(?![a-z])")
 
@@ -17,7 +17,7 @@ def tells_npus_apart(text: str) -> bool:
     named = [match.start() for match in _NPU.finditer(text)]
     if not named:
         return False
-    spans = [(match.start(), match.end(), match.group()) for match in STRING_OR_COMMENT.finditer(text)]
+    spans = [(*match.span(), match.group()) for match in strings_and_comments(text, named[-1])]
     cursor = 0
     for start in named:
         while cursor < len(spans) and spans[cursor][1] <= start:

@@ -135,9 +135,7 @@ def in_annotation(node: ast.AST) -> bool:
     return top in (getattr(around, "annotation", None), getattr(around, "returns", None))
 
 
-def _definition(
-    body: Iterable[ast.stmt], scope: Scope, line: int, column: int
-) -> tuple[DefinitionNode, Scope] | None:
+def _definition(body: Iterable[ast.stmt], scope: Scope, line: int, column: int) -> tuple[DefinitionNode, Scope] | None:
     for statement in body:
         if not statement.lineno <= line <= (statement.end_lineno or statement.lineno):
             continue

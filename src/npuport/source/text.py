@@ -21,6 +21,16 @@ STRING_OR_COMMENT = re.compile(
 )
 
 
+def strings_and_comments(text: str, until: int) -> list[re.Match[str]]:
+    """The strings and comments of Python source that begin before the offset ``until``."""
+    found = []
+    for match in STRING_OR_COMMENT.finditer(text):
+        if match.start() >= until:
+            break
+        found.append(match)
+    return found
+
+
 class LineIndex:
     """Turns the (line, UTF-8 byte column) pairs of ``ast`` into character offsets, and offsets into (line, column)."""
 
