@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gc
 
 import pytest
 from hypothesis import given
@@ -200,3 +201,26 @@ def test_a_node_spans_its_own_text(newline: str, pad: str) -> None:
     module = Module("m.py", text)
     found = [node for node in module.nodes({3}) if isinstance(node, ast.Attribute)]
     assert [module.segment(node) for node in found] == ["torch.cuda"]
+
+
+def test_modules_are_let_go_once_they_are_resolved() -> None:
+    """What is known of a class elsewhere must not keep the syntax tree of its module in memory."""
+
+    def trees() -> int:
+        return sum(type(one) is ast.Module for one in gc.get_objects())
+
+    texts = {f"m{n}.py": f"class C{n}:\n    x = 1\n    def f(self): self.y = C{n}\n" for n in range(40)}
+    texts["main.py"] = "".join(f"from m{n} import C{n}\n" for n in range(40))
+    project = Project(texts=texts)
+    main = project.take_up("main.py")
+    assert main is not None
+    gc.collect()
+    gc.disable()
+    try:
+        before = trees()
+        for number in range(40):
+            name = ast.parse(f"C{number}.x", mode="eval").body
+            assert project.resolver.constants(name, main.scope) == {1}
+        assert trees() - before <= 16
+    finally:
+        gc.enable()

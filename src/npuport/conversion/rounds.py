@@ -109,8 +109,10 @@ def convert_files(
     failures: dict[str, Failure] = {}
     outcomes: dict[str, _Outcome | Failure] = {}
     looked_at = states
+    project: Project | None = None
     for number in count():  # ends: from ROUNDS on, every round that moves anything freezes one more file
-        task = _Task(Project([state.current for state in states], before=files), settings, unsafe, frozenset(failures))
+        project = Project([state.current for state in states], before=files, earlier=project)
+        task = _Task(project, settings, unsafe, frozenset(failures))
         current = [state.current for state in looked_at]
         latest = map_files(_convert_once, current, task, jobs, progress if number == 0 else None)
         moved: set[str] = set()

@@ -20,6 +20,7 @@ class Project:
     """The Python files of one tree, given as files or as texts by path. Nothing is parsed before it is needed.
 
     ``before`` are the texts as they were before a conversion that is under way; by default those are the same.
+    ``earlier`` is a project with some of the same texts, from which it takes what is known of them.
     """
 
     def __init__(
@@ -27,10 +28,14 @@ class Project:
         files: Iterable[SourceFile] = (),
         texts: Mapping[str, str] | None = None,
         before: Iterable[SourceFile] | None = None,
+        earlier: Project | None = None,
     ) -> None:
         self.texts: Mapping[str, str] = _python_texts(files) if texts is None else texts
         self.before: Mapping[str, str] = self.texts if before is None else _python_texts(before)
         self._start()
+        if earlier is not None:
+            known = ((path, earlier.texts.get(path), kept) for path, kept in earlier._outlines.items())
+            self._outlines = {path: kept for path, text, kept in known if text is self.texts.get(path)}
 
     def _start(self) -> None:
         self._modules: OrderedDict[str, Module | None] = OrderedDict()
