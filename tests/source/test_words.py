@@ -78,11 +78,11 @@ def test_no_name_of_the_standard_library_is_missed() -> None:
 
 
 def test_a_definition_is_found_again_by_its_place() -> None:
-    code = "class A:\n    if True:\n        def f(self):\n            class B: pass\n    @property\n    def g(self): pass\n"
+    code = "class A:\n if True:\n  def f(self):\n   class B: pass\n @property\n def g(self): pass\n"
     module = Module("m.py", code)
     for node in ast.walk(module.tree):
         if isinstance(node, ast.ClassDef | ast.FunctionDef):
             assert module.definition(node.lineno, node.col_offset)[0] is node
-    assert module.definition(4, 12)[1].node.name == "f"  # type: ignore[union-attr]
+    assert module.definition(4, 3)[1].node.name == "f"  # type: ignore[union-attr]
     with pytest.raises(KeyError):
         module.definition(3, 0)

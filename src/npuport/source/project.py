@@ -35,7 +35,7 @@ class Project:
         self._start()
         if earlier is not None:
             known = ((path, earlier.texts.get(path), kept) for path, kept in earlier._outlines.items())
-            self._outlines = {path: kept for path, text, kept in known if text is self.texts.get(path)}
+            self._outlines.update((path, kept) for path, text, kept in known if text is self.texts.get(path))
 
     def _start(self) -> None:
         self._modules: OrderedDict[str, Module | None] = OrderedDict()
