@@ -13,6 +13,7 @@ from __future__ import annotations
 import atexit
 import multiprocessing
 import os
+import threading
 import time
 from collections.abc import Mapping
 from multiprocessing import context, resource_sharer, spawn, util
@@ -25,7 +26,7 @@ IMPORTED = (
     "torch.distributed.tensor",
     "torch.testing._internal.common_distributed",
 )
-LINGER_SECONDS = 2
+LINGER_SECONDS = 10
 _ENVIRONMENT = "npuport_environment"
 _describe, _prepare, _main = spawn.get_preparation_data, spawn.prepare, spawn._main
 
@@ -51,14 +52,17 @@ def _main_with_ending(fd: int, parent_sentinel: int) -> int:
 def _linger() -> None:
     sharer: Any = resource_sharer._resource_sharer  # type: ignore[attr-defined]
     end = time.monotonic() + LINGER_SECONDS
+    for thread in threading.enumerate():
+        if thread.name == "QueueFeederThread":
+            thread.join(LINGER_SECONDS)
     while sharer._cache and time.monotonic() < end:
         time.sleep(0.01)
     sharer.stop(1)  # what is being sent is sent
 
 
 def _linger_at_the_end(_anchor: object) -> None:
-    # After the threads of queues have ended (-5), before the folder with the sockets for their tensors goes (-100).
-    util.Finalize(None, _linger, exitpriority=-50)
+    # After queues are told to end (10), before the socket for their tensors goes (0).
+    util.Finalize(None, _linger, exitpriority=1)
 
 
 # The fork server imports this module too, so that both sides of a fork have it.
