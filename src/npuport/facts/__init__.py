@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from npuport.facts.messages import Message, all_messages, message_in
     from npuport.facts.operator_dtypes import RefusedDtypes, refused_dtypes
     from npuport.facts.operators import Operator, all_operators, operator_status
+    from npuport.facts.removed_names import RemovedName, all_removed_names, removed_name
     from npuport.facts.torch_names import TorchName, all_torch_names, torch_name
     from npuport.facts.variables import Variable, all_variables, variable
     from npuport.facts.versions import Release, all_releases, torch_npu_for
@@ -34,6 +35,7 @@ _HOMES = {
     "Operator": "operators",
     "RefusedDtypes": "operator_dtypes",
     "Release": "versions",
+    "RemovedName": "removed_names",
     "TorchName": "torch_names",
     "Variable": "variables",
     "accelerator_name": "accelerator",
@@ -45,6 +47,7 @@ _HOMES = {
     "all_messages": "messages",
     "all_operators": "operators",
     "all_releases": "versions",
+    "all_removed_names": "removed_names",
     "all_torch_cuda_names": "cuda_names",
     "all_torch_names": "torch_names",
     "all_variables": "variables",
@@ -56,6 +59,7 @@ _HOMES = {
     "message_in": "messages",
     "operator_status": "operators",
     "refused_dtypes": "operator_dtypes",
+    "removed_name": "removed_names",
     "torch_cuda": "cuda_names",
     "torch_name": "torch_names",
     "torch_npu_for": "versions",
@@ -74,6 +78,7 @@ __all__ = [
     "Operator",
     "RefusedDtypes",
     "Release",
+    "RemovedName",
     "TorchName",
     "Variable",
     "accelerator_name",
@@ -85,6 +90,7 @@ __all__ = [
     "all_messages",
     "all_operators",
     "all_releases",
+    "all_removed_names",
     "all_torch_cuda_names",
     "all_torch_names",
     "all_variables",
@@ -96,6 +102,7 @@ __all__ = [
     "message_in",
     "operator_status",
     "refused_dtypes",
+    "removed_name",
     "torch_cuda",
     "torch_name",
     "torch_npu_for",

@@ -25,6 +25,7 @@ from npuport.rules import (
     profiler,
     synchronization,
     torch_npu_names,
+    version_drift,
 )
 from npuport.rules.base import Rule
 
@@ -49,6 +50,7 @@ _FAMILIES = (
     profiler,
     synchronization,
     torch_npu_names,
+    version_drift,
 )
 
 

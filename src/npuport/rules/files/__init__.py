@@ -12,7 +12,13 @@ from npuport.findings import Finding, Location, Severity
 from npuport.rules.files.base import FileRule, OtherFile
 from npuport.rules.files.extensions import CudaSource
 from npuport.rules.files.requirements import requirement_findings
-from npuport.rules.files.scripts import CudaImage, CudaVariableInScript, CudaWheel, NvidiaToolInScript
+from npuport.rules.files.scripts import (
+    CudaImage,
+    CudaVariableInScript,
+    CudaWheel,
+    NvidiaToolInScript,
+    OldLauncherInScript,
+)
 from npuport.rules.files.values import (
     BFloat16InSettings,
     CudaChoiceInSettings,
@@ -33,6 +39,7 @@ FILE_RULES: tuple[type[FileRule], ...] = (
     NvidiaToolInScript,
     CudaImage,
     CudaWheel,
+    OldLauncherInScript,
     CudaSource,
 )
 _ENCODED = 200  # characters; longer words are pictures and the like in base64

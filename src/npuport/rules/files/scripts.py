@@ -10,6 +10,7 @@ from npuport.findings import Applicability, Basis, Edit, Finding, Severity
 from npuport.rules.environment import TOOLS, cuda_variable, meaning, same_value
 from npuport.rules.files.base import FileRule, OtherFile
 from npuport.rules.files.values import COMMANDS, SETTINGS
+from npuport.rules.version_drift import LAUNCHER, LAUNCHER_BASIS
 from npuport.source.files import FileKind
 
 _VARIABLE = re.compile(
@@ -157,3 +158,36 @@ def _pair(version: str, name: str) -> str:
     if not releases:
         return f"no torch_npu is known for torch {version}: choose a version that has one"
     return f"NPUs take the CPU build, and torch-npu=={releases[0].torch_npu} beside it"
+
+
+_LAUNCH = re.compile(
+    r"(?P<python>[\w./${}\"]*(?i:python)[\w.}\"]*(?:[ \t]+-u)?[ \t]+-m[ \t]+)?torch\.distributed\.launch(?!\w)"
+)
+_USE_ENV = re.compile(r"[ \t]+--use[_-]env\b(?:=\w+)?")
+
+
+class OldLauncherInScript(FileRule):
+    """``python -m torch.distributed.launch`` in a script."""
+
+    code = "NP518"
+    name = "old-launcher-in-script"
+    severity = Severity.INFO
+    kinds = COMMANDS | SETTINGS
+
+    def check(self, file: OtherFile) -> Iterator[Finding]:
+        for match in _LAUNCH.finditer(file.text):
+            if _in_comment(file, match.start()):
+                continue
+            fix = None
+            if match["python"]:
+                edits = [Edit(*match.span(), "torchrun")]
+                end = _end_of_command(file.text, match.end())
+                edits += [Edit(*found.span(), "") for found in _USE_ENV.finditer(file.text, match.end(), end)]
+                fix = file.fix(edits, Applicability.UNSAFE, "start by torchrun")
+            yield file.finding(self, *match.span(), LAUNCHER, fix=fix, basis=LAUNCHER_BASIS)
+
+
+def _end_of_command(text: str, start: int) -> int:
+    """Where the logical line around ``start`` ends; a backslash continues it."""
+    end = re.compile(r"(?<!\\)(?<!\\\r)\n|\Z").search(text, start)
+    return end.start() if end else len(text)
