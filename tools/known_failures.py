@@ -21,7 +21,7 @@ class Known:
     """Cases that are known to fail. ``file`` and ``cases`` are literal but for ``*``.
 
     ``run`` is "no" where trying would harm the machine (tens of gigabytes, a hundred processes): one name in ``cases``;
-    "race" where it depends on the moment whether the case fails.
+    "varies" where the moment or the machine decides whether the case fails.
 
     Reasons: ``chip``, the case needs another chip and does not skip; ``network``, it loads something; ``test itself``,
     it is wrong or needs something that is not installed; ``gap``, the simulation lacks it.
@@ -52,8 +52,8 @@ def read_known(path: Path) -> list[Known]:
     for row in rows:
         if row.reason not in REASONS:
             raise SystemExit(f"{path}: the reason {row.reason!r} of {row.file} is none of {', '.join(REASONS)}")
-        if row.run not in ("yes", "no", "race"):
-            raise SystemExit(f"{path}: {row.run!r} of {row.file} is none of yes, no, race")
+        if row.run not in ("yes", "no", "varies"):
+            raise SystemExit(f"{path}: {row.run!r} of {row.file} is none of yes, no, varies")
     return rows
 
 
@@ -74,7 +74,7 @@ def stale(cases: Sequence[Case], known: Sequence[Known]) -> list[tuple[Known, st
     for row in known:
         covered = [case for case in cases if row.covers(case) and case.outcome != "skip"]
         passed = [case.name for case in covered if case.outcome == "pass"]
-        if passed and row.run != "race":
+        if passed and row.run != "varies":
             found.append((row, f"{len(passed)} pass: {', '.join(passed[:5])}"))
         elif not covered and any(_matches(row.file, file) for file in ran):
             found.append((row, "no case of this name fails"))

@@ -273,6 +273,15 @@ def test_the_first_generation_saturates(simulated: Simulated) -> None:
     ], done.stderr[-2000:]
 
 
+def test_gradients_of_different_dtypes_are_not_unscaled_together(simulated: Simulated) -> None:
+    code = (
+        "import torch; one = torch.ones(1, device='npu')\n"
+        "torch._amp_foreach_non_finite_check_and_unscale_([one, one.half()], one.clone(), one.clone())"
+    )
+    done = simulated(["-c", code], SimOptions(chip="Ascend910A"))
+    assert "RuntimeError: scaled_grads must have the same dtype" in done.stderr, done.stderr[-2000:]
+
+
 def test_other_chips_saturate_where_the_environment_asks(simulated: Simulated) -> None:
     code = (
         "import torch; x = torch.full((1,), 6e4, device='npu').half() * 2\n"

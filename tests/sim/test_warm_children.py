@@ -33,7 +33,7 @@ def test_children():
     queue = torch.multiprocessing.get_context("spawn").Queue()
     leaving = context.Process(target=queue_a_tensor, args=(queue,))
     leaving.start()
-    time.sleep(1)
+    time.sleep(0.5)
     assert queue.get().tolist() == [0, 1, 2]
     leaving.join()
     failing = context.Process(target=sys.exit, args=(3,))

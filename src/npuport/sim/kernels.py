@@ -36,6 +36,7 @@ _KEPT = frozenset(
         "contiguous",
         # Memory formats: torch_npu keeps them, and the stand-in's TransData leaves the elements in order.
         "npu::_npu_format_cast",
+        "npu::_npu_format_cast.input_dtype",
         "npu::npu_format_cast",
         "npu::npu_format_cast.Tensor",
         "npu::npu_format_cast_",

@@ -89,6 +89,8 @@ _kept_alive: list[Any] = []  # the dispatcher forgets kernels whose library is g
 def _check_and_unscale(grads: Sequence[Any], found_inf: Any, inv_scale: Any) -> None:
     if not grads:
         return
+    if any(grad.dtype != grads[0].dtype for grad in grads):
+        raise RuntimeError("scaled_grads must have the same dtype")
     if take_overflow_flag(found_inf.device.index, clear=True):
         found_inf.add_(1)
         return

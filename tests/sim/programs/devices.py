@@ -114,6 +114,9 @@ def check_memory_formats_are_kept_and_change_no_value() -> None:
     assert torch.equal(cast.detach().cpu(), expected) and torch.equal(cast.detach()[3:5].cpu(), expected[3:5])
     assert torch.equal(cast.detach().t().contiguous().cpu(), expected.t())
     assert torch.equal(torch_npu.npu_format_cast(cast, torch_npu.Format.ND).detach().cpu(), expected)
+    whole = torch.arange(15 * 17, dtype=torch.int32).view(15, 17).npu()
+    packed = torch_npu.npu_format_cast(whole, fractal, customize_dtype=torch.int32)
+    assert torch_npu.get_npu_format(packed) == fractal and torch.equal(packed, whole)
     image = torch.randn(2, 3, 4, 5, device=FIRST).half()
     for kept in (torch_npu.Format.NC1HWC0, torch_npu.Format.FRACTAL_Z, torch_npu.Format.NHWC):
         changed = torch_npu.npu_format_cast(image, kept)
@@ -125,6 +128,11 @@ def check_memory_formats_are_kept_and_change_no_value() -> None:
     torch.optim.SGD(layer.parameters(), lr=1.0).step()
     assert torch_npu.get_npu_format(layer.weight) == fractal
     torch.testing.assert_close(layer.weight.detach().cpu(), before - 2)
+
+
+def check_references_refuse_tensors_of_two_devices() -> None:
+    x, gamma = torch.ones(2, 4, device=FIRST), torch.ones(4, device=SECOND)
+    checks.raises(RuntimeError, "npu:0 and npu:1", lambda: torch_npu.npu_rms_norm(x, gamma))
 
 
 def check_counts_name_what_ran() -> None:

@@ -109,19 +109,21 @@ class _Loan:
     results belong.
     """
 
-    __slots__ = ("device", "on_host", "owners")
+    __slots__ = ("device", "elsewhere", "owners")
 
     def __init__(self) -> None:
         self.device: torch.device | None = None
-        self.on_host = False
+        self.elsewhere: torch.device | None = None  # of a tensor that is not a scalar
         self.owners: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
 
     def lend(self, value: Any) -> Any:
         if isinstance(value, torch.Tensor):
             if value.device.type != "npu":
-                self.on_host |= value.dim() > 0
+                self.elsewhere = value.device if value.dim() > 0 else self.elsewhere
                 return value
             self.device = self.device or value.device
+            if value.device != self.device:
+                self.elsewhere = value.device
             view = cpu_view(value)
             self.owners[id(view)] = (view, value)
             return view
@@ -152,7 +154,7 @@ class StaysOnHost:
 def on_npu(function: Callable[..., Any], *, mixed: bool = False) -> Callable[..., Any]:
     """The function as the dispatcher calls it: npu tensors in, npu tensors out.
 
-    As on the real device, a CPU tensor (other than a scalar) beside npu tensors is a RuntimeError unless `mixed`.
+    As on the real device, a tensor of another device, or of the CPU and no scalar, is a RuntimeError unless `mixed`.
     """
 
     @functools.wraps(function)
@@ -160,9 +162,10 @@ def on_npu(function: Callable[..., Any], *, mixed: bool = False) -> Callable[...
         loan = _Loan()
         positional = [loan.lend(a) for a in args]
         named = {name: loan.lend(v) for name, v in kwargs.items()}
-        if loan.on_host and loan.device is not None and not mixed:
+        if loan.elsewhere and loan.device and not mixed:
             raise RuntimeError(
-                f"Expected all tensors to be on the same device, but found at least two devices, {loan.device} and cpu!"
+                "Expected all tensors to be on the same device, but found at least two devices, "
+                f"{loan.device} and {loan.elsewhere}!"
             )
         outer = device_of_call(), getattr(_running, "owners", {})
         _running.device, _running.owners = loan.device or _HOST, loan.owners
