@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from npuport.facts import operator_status
+from npuport.facts import all_torch_names, operator_status, torch_name
 from npuport.findings import Basis, Finding, Severity
 from npuport.rules.base import Context, Rule
 from npuport.source.module import ancestors, parent
@@ -173,4 +173,39 @@ def _minds_devices(node: ast.AST) -> bool:
     )
 
 
-RULES: tuple[type[Rule], ...] = (ConvolutionOfVolumes, EncoderFastPath, ScriptedFunction, ConstantOnTheCpu)
+_NAMESPACES = ("torch.sparse", "torch.func.", "torch.nested.", "torch.smm", "torch.hspmm", "torch.sspaddmm")
+_IN_NAMESPACES = [name for name in all_torch_names() if name.name.startswith(_NAMESPACES)]
+
+
+class DocumentedAsUnsupported(Rule):
+    """Sparse and nested tensors, and transforms of functions, that torch_npu refuses or does not claim to support."""
+
+    code = "NP467"
+    name = "sparse-nested-or-transformed"
+    severity = Severity.INFO
+    markers = tuple((last, rf"\b{last}\b") for last in sorted({one.name.rpartition(".")[2] for one in _IN_NAMESPACES}))
+    needs = (("sparse", "nested", "func", "smm", "hspmm", "sspaddmm"),)
+    nodes = (ast.Call,)
+
+    def check(self, node: ast.AST, context: Context) -> Iterator[Finding]:
+        assert isinstance(node, ast.Call)
+        name = context.name_of(node.func)
+        known = torch_name(name) if name is not None and name.startswith(_NAMESPACES) else None
+        if known is not None:
+            yield context.finding(
+                self,
+                node.func,
+                f"{known.name}: {known.note[0].lower()}{known.note[1:].rstrip('.')}",
+                basis=known.basis,
+                severity=Severity.ERROR if known.status == "missing" else Severity.INFO,
+                symbol=known.name,
+            )
+
+
+RULES: tuple[type[Rule], ...] = (
+    ConvolutionOfVolumes,
+    EncoderFastPath,
+    ScriptedFunction,
+    ConstantOnTheCpu,
+    DocumentedAsUnsupported,
+)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from npuport.findings import Basis, Finding, Severity
+from npuport.findings import Applicability, Basis, Edit, Finding, Fix, Severity
 from npuport.rules.base import Context, Rule
 
 _SET_DEVICE = {
@@ -132,4 +132,85 @@ def _is_number(node: ast.expr, context: Context) -> bool:
     return isinstance(node, ast.Constant) and type(node.value) is int
 
 
-RULES: tuple[type[Rule], ...] = (GlobalRankAsDevice, ForkWithDevices, DeviceIdAsNumber)
+_SUMS = {"all_reduce", "reduce", "reduce_scatter", "reduce_scatter_tensor"}
+_SCATTERS = {"reduce_scatter", "reduce_scatter_tensor"}
+_WIDE = {"torch.float64", "torch.double"}
+_BYTES = {"torch.uint8", "torch.bool"}
+_DTYPE_METHODS = {"double": "torch.double", "byte": "torch.uint8", "bool": "torch.bool"}
+
+
+class DtypeOfCollective(Rule):
+    """A tensor of a dtype that HCCL cannot add up is reduced among processes."""
+
+    code = "NP314"
+    name = "dtype-of-collective"
+    severity = Severity.ERROR
+    markers = (r"\ball_reduce\(", r"\breduce\(", r"\breduce_scatter(?:_tensor)?\(")
+    needs = (("float64", "double", "uint8", "bool", "byte"), ("distributed",))
+    nodes = (ast.Call,)
+
+    def check(self, node: ast.AST, context: Context) -> Iterator[Finding]:
+        assert isinstance(node, ast.Call)
+        operation = (context.name_of(node.func) or "").removeprefix("torch.distributed.")
+        if operation not in _SUMS or not node.args or (context.name_of(node.func) == operation):
+            return
+        made = _makers(node.args[0], context)
+        dtypes = {_dtype(maker, context) for maker in made}
+        refused = _WIDE | _BYTES if operation in _SCATTERS else _WIDE
+        if not dtypes or not dtypes <= refused:
+            return
+        wide = dtypes <= _WIDE
+        yield context.finding(
+            self,
+            node.args[0],
+            f"{operation} of {' or '.join(sorted(str(dtype).removeprefix('torch.') for dtype in dtypes))} raises"
+            f" RuntimeError with HCCL: reduce {'float32' if wide else 'int32'} instead",
+            fix=_with_float32(made, context) if wide and operation not in _SCATTERS else None,
+            basis=Basis("torch_npu on a simulated CANN", "measured", "2.13.0"),
+        )
+
+
+def _makers(node: ast.expr, context: Context) -> list[ast.Call]:
+    """The calls whose values an expression can be; [] where one of them is unknown."""
+    if isinstance(node, ast.Call):
+        return [node]
+    if not isinstance(node, ast.Name):
+        return []
+    values = [binding.value for binding in context.scope(node).bindings.get(node.id, [])]
+    calls = [value for value in values if isinstance(value, ast.Call)]
+    return calls if len(calls) == len(values) else []
+
+
+def _dtype(call: ast.Call, context: Context) -> str | None:
+    """The dtype that a call gives its result in plain words."""
+    for keyword in call.keywords:
+        if keyword.arg == "dtype":
+            return context.name_of(keyword.value)
+    if isinstance(call.func, ast.Attribute):
+        if call.func.attr in _DTYPE_METHODS and not call.args:
+            return _DTYPE_METHODS[call.func.attr]
+        if call.func.attr in {"to", "type"}:
+            named = [name for name in map(context.name_of, call.args) if name in _WIDE | _BYTES]
+            return named[0] if named else _through(call.func.value, context)
+        if call.func.attr in {"cuda", "npu", "clone", "detach", "contiguous"}:
+            return _through(call.func.value, context)
+    return None
+
+
+def _through(node: ast.expr, context: Context) -> str | None:
+    return _dtype(node, context) if isinstance(node, ast.Call) else None
+
+
+def _with_float32(made: list[ast.Call], context: Context) -> Fix | None:
+    """float32 where the calls name float64 as a keyword; None where one of them does otherwise."""
+    edits = []
+    for call in made:
+        named = [keyword.value for keyword in call.keywords if keyword.arg == "dtype"]
+        if not named or not isinstance(named[0], ast.Attribute):
+            return None
+        end = context.module.lines.span(named[0])[1]
+        edits.append(Edit(end - len(named[0].attr), end, "float32"))
+    return context.fix(edits, Applicability.UNSAFE, "reduce float32")
+
+
+RULES: tuple[type[Rule], ...] = (GlobalRankAsDevice, ForkWithDevices, DeviceIdAsNumber, DtypeOfCollective)
