@@ -179,8 +179,8 @@ def test_run_hands_everything_after_the_command_on(npuport: Npuport, monkeypatch
 
     seen: list[object] = []
 
-    def simulated(command: list[str], options: SimOptions, _reports: object, shown: list[str]) -> int:
-        assert shown[0] in command
+    def simulated(command: list[str], options: SimOptions, _reports: object, variables: dict[str, str]) -> int:
+        assert variables["NPUPORT_AUTO"] == "1"
         seen.append((list(command), options))
         return 7
 
@@ -189,7 +189,7 @@ def test_run_hands_everything_after_the_command_on(npuport: Npuport, monkeypatch
     assert result.code == 7
     assert seen == [(["torchrun", "train.py", "--sim", "-h", "--", "x"], SimOptions(devices=2))]
     assert npuport("run", "--sim", "python", "train.py", "--devices=9").code == 7
-    assert seen[1] == (["python", "-m", "npuport.auto", "train.py", "--devices=9"], SimOptions())
+    assert seen[1] == (["python", "train.py", "--devices=9"], SimOptions())
     assert npuport("run", "--sim", "--chip", "910A", "--strict", "torchrun").code == 7
     assert seen[2] == (["torchrun"], SimOptions(chip="Ascend910A", strict=True))
 

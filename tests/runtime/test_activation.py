@@ -12,13 +12,15 @@ import pytest
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="patches are torch's")
 
 SNAPSHOT = """
-import inspect, multiprocessing.spawn, sys
+import inspect, os, runpy, sys
 import torch, torch.utils.cpp_extension
 
 def snapshot():
     found = {("sys", "meta_path"): tuple(map(id, sys.meta_path))}
     found["registry"] = tuple(map(id, torch.serialization._package_registry))
-    for owner in (inspect, multiprocessing.spawn):
+    found["path_hooks"] = tuple(map(id, sys.path_hooks))
+    found["environ"] = tuple(sorted(os.environ.items()))
+    for owner in (inspect, runpy):
         found |= {(owner.__name__, name): id(value) for name, value in vars(owner).items()}
     for name, module in list(sys.modules.items()):
         if name.partition(".")[0] != "torch":

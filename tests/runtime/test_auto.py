@@ -117,8 +117,8 @@ def test_without_cann_one_line_says_what_to_do(tmp_path: Path) -> None:
     done = subprocess.run(
         command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120, check=False
     )
-    if "libhccl.so" not in done.stderr:
+    if "libascendcl.so" not in done.stderr:
         pytest.skip("this machine has CANN")
     assert done.returncode == 2
-    assert done.stderr.startswith("npuport: torch does not load here: libhccl.so")
+    assert done.stderr.startswith("npuport: torch does not load here: libascendcl.so")
     assert "npuport run --sim" in done.stderr and "Traceback" not in done.stderr

@@ -123,7 +123,7 @@ def test_another_python_without_torch_npu_is_refused(tmp_path: Path) -> None:
     other.write_text("#!/bin/sh\necho torch_npu >&2\nexit 1\n")
     other.chmod(0o755)
     with pytest.raises(SimulationUnavailable, match="does not have torch_npu"):
-        launch.run([str(other), "train.py"], SimOptions())
+        launch.run([str(other), "-m", "train"], SimOptions())
 
 
 def test_a_script_of_another_python_is_refused(tmp_path: Path) -> None:

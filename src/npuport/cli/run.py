@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -14,6 +16,15 @@ def run(
     command: Annotated[
         list[str], typer.Argument(metavar="COMMAND…", help="What to run, after --.", show_default=False)
     ],
+    module: Annotated[
+        bool, typer.Option("-m", help="COMMAND is a Python module and its arguments, as with python -m.")
+    ] = False,
+    also: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--also", metavar="PACKAGE", help="An installed package to convert too; can be given several times."
+        ),
+    ] = None,
     sim: Annotated[bool, typer.Option("--sim", help="On the simulated NPU: no Ascend hardware is needed.")] = False,
     devices: Annotated[int, typer.Option("--devices", min=1, metavar="N", help="Simulated devices.")] = 1,
     chip: Annotated[str, typer.Option("--chip", metavar="C", help="The simulated chip.")] = "Ascend910B3",
@@ -32,14 +43,25 @@ def run(
 ) -> None:
     """Run a command; its exit code is this command's.
 
-    CUDA code in a Python script, and in the modules that it imports from its project, is converted in memory; no file
-    changes. Other commands, such as torchrun, run as they are: convert the tree first.
+    CUDA code in the Python scripts that it runs, and in the modules that they import from their project, is converted
+    in memory; no file changes. So it is in every Python process under the command: torchrun's, a shell script's, those
+    of multiprocessing.
 
     Example: npuport run --sim -- python train.py
     """
     if report and not sim:
         raise UserError("--report needs --sim: what a run does is recorded on the simulated NPU")
-    raise SystemExit(_simulated(command, devices, chip, memory, strict, report or []) if sim else _real(command))
+    if module:
+        command = [sys.executable, "-m", *command]
+    if also:
+        from npuport.runtime.importer import ALSO
+
+        os.environ[ALSO] = ",".join(also)
+    try:
+        code = _simulated(command, devices, chip, memory, strict, report or []) if sim else _real(command)
+    except (ValueError, FileNotFoundError) as error:
+        raise UserError("{message}.", message=error) from error
+    raise SystemExit(code)
 
 
 def _real(command: list[str]) -> int:
@@ -51,14 +73,12 @@ def _real(command: list[str]) -> int:
 def _simulated(
     command: list[str], devices: int, chip: str, memory: int | None, strict: bool, reports: list[Path]
 ) -> int:
-    from npuport.runtime.launch import converting
+    from npuport.runtime.launch import environment
     from npuport.sim import SimOptions, SimulationUnavailable
     from npuport.sim.launch import run as start
 
     try:
         options = SimOptions(chip=chip, devices=devices, memory_gib=memory, strict=strict)
-        return start(converting(command) or command, options, reports, shown=command)
+        return start(command, options, reports, variables=environment())
     except SimulationUnavailable as error:
         raise UserError("{problem}\n  {next_step}", problem=error.problem, next_step=error.next_step) from error
-    except (ValueError, FileNotFoundError) as error:
-        raise UserError("{message}.", message=error) from error

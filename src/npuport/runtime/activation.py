@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import inspect
-import multiprocessing.spawn
-import os
 import sys
 import threading
 from dataclasses import dataclass, field
 from typing import Any
 
-from npuport.runtime import importer
+from npuport.runtime import children, importer, scripts
 from npuport.runtime.patches import Patches
 from npuport.runtime.stand_ins import StandInFinder
-
-SCRIPT = "NPUPORT_SCRIPT"
-"""Variable that tells a spawned process which script to load as its main module."""
 
 
 @dataclass
@@ -76,8 +71,8 @@ def _apply(patches: Patches) -> None:
     sys.meta_path.append(stand_ins)
     patches.do(lambda: sys.meta_path.remove(stand_ins))
     patches.replace(inspect, "findsource", _finding_converted(inspect.findsource))
-    spawn = multiprocessing.spawn
-    patches.replace(spawn, "get_preparation_data", _spawning(spawn.get_preparation_data))
+    scripts.hook(patches)
+    children.follow(patches)
     if "torch" in sys.modules:
         _apply_to_torch(patches)
 
@@ -103,15 +98,3 @@ def _finding_converted(original: Any) -> Any:
         return (text.splitlines(keepends=True), number) if text is not None else (lines, number)
 
     return findsource
-
-
-def _spawning(original: Any) -> Any:
-    """Spawned processes load the main script by path, unconverted; give them the module that converts it instead."""
-
-    def get_preparation_data(name: str) -> dict[str, Any]:
-        data: dict[str, Any] = original(name)
-        if SCRIPT in os.environ and data.pop("init_main_from_path", None) is not None:
-            data["init_main_from_name"] = "npuport.runtime.spawned"
-        return data
-
-    return get_preparation_data

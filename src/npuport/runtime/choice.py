@@ -2,24 +2,38 @@
 
 from __future__ import annotations
 
+import ctypes
 import importlib.util
 import os
+import re
+from pathlib import Path
 
 from npuport.errors import UserError
 
 VARIABLE = "NPUPORT_DEVICE"
 
 
+def asked() -> str:
+    """What NPUPORT_DEVICE says: npu, cuda, cpu, or nothing.
+
+    Raises:
+        UserError: it says something else.
+    """
+    value = os.environ.get(VARIABLE, "").strip().lower()
+    if value not in {"", "npu", "cuda", "cpu"}:
+        raise UserError("{variable}={value} is none of npu, cuda, cpu", variable=VARIABLE, value=value)
+    return value
+
+
 def wants_npu() -> bool:
     """True where torch_npu is installed and no CUDA device is there, unless NPUPORT_DEVICE decides.
 
+    Imports torch only where torch is built for CUDA.
+
     Raises:
-        UserError: NPUPORT_DEVICE has a value other than npu, cuda, cpu, or asks for an NPU without torch_npu; or torch
-            does not load, as with torch_npu but without CANN.
+        UserError: NPUPORT_DEVICE has a value other than npu, cuda, cpu, or asks for an NPU without torch_npu.
     """
-    wanted = os.environ.get(VARIABLE, "").strip().lower()
-    if wanted not in {"", "npu", "cuda", "cpu"}:
-        raise UserError("{variable}={value} is none of npu, cuda, cpu", variable=VARIABLE, value=wanted)
+    wanted = asked()
     if wanted in {"cuda", "cpu"}:
         return False
     installed = importlib.util.find_spec("torch_npu") is not None
@@ -33,13 +47,37 @@ def wants_npu() -> bool:
     return installed and not _has_cuda()
 
 
+def wants_usable_npu() -> bool:
+    """As ``wants_npu``, for whoever starts a run.
+
+    Raises:
+        UserError: as above; or torch would not load, as with torch_npu but without CANN.
+    """
+    wanted = wants_npu()
+    if wanted and asked() != "npu":
+        try:
+            ctypes.CDLL("libascendcl.so")
+        except OSError as error:
+            raise UserError(
+                "torch does not load here: {cause}\n  set up CANN, or use the simulated NPU: npuport run --sim …",
+                cause=error,
+            ) from error
+    return wanted
+
+
 def _has_cuda() -> bool:
-    try:
-        import torch
-    except (ImportError, RuntimeError) as error:
-        cause = error.__cause__ or error
-        raise UserError(
-            "torch does not load here: {cause}\n  set up CANN, or use the simulated NPU: npuport run --sim …",
-            cause=cause,
-        ) from error
-    return bool(torch.version.cuda) and torch.cuda.is_available()
+    if _version_of_cuda() is None:
+        return False
+    import torch
+
+    return bool(torch.cuda.is_available())
+
+
+def _version_of_cuda() -> str | None:
+    """What torch.version.cuda says, read from its file; None for a torch without CUDA."""
+    torch = importlib.util.find_spec("torch")
+    if torch is None or torch.origin is None:
+        return None
+    text = Path(torch.origin).with_name("version.py").read_text(encoding="utf-8")
+    found = re.search(r"^cuda\b[^=\n]*=\s*['\"]([^'\"]+)", text, re.MULTILINE)
+    return found[1] if found else None

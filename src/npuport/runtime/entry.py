@@ -6,25 +6,24 @@ import os
 import sys
 import types
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from npuport.errors import UserError
-from npuport.runtime import importer
-from npuport.runtime.activation import SCRIPT, activate
-from npuport.runtime.choice import wants_npu
+from npuport.runtime import scripts
+from npuport.runtime.activation import activate, is_active
+from npuport.runtime.choice import wants_usable_npu
+from npuport.runtime.importer import is_own
 
 
 def take_over() -> None:
     """Run the importing script converted in place of the rest of it; does nothing where no NPU is wanted."""
-    if SCRIPT in os.environ and _main_name() == "__mp_main__":
-        return  # npuport.runtime.spawned loads the script
-    if not _wanted():
+    if not _activated():
         return
-    activate()
     main = sys.modules["__main__"]
     file = getattr(main, "__file__", None)
-    if file and file.endswith(".py") and _is_starting(main):
-        _run(Path(file).absolute(), main.__dict__)
+    if file and file.endswith(".py") and is_own(file) and not scripts.is_converted(main) and _is_starting(main):
+        scripts.run_main(Path(file).absolute(), main.__dict__)
+        raise SystemExit(0)
 
 
 def run_command_line() -> NoReturn:
@@ -41,32 +40,25 @@ def run_command_line() -> NoReturn:
     main.__file__ = os.fspath(script)
     sys.modules["__main__"] = main
     sys.path[0] = os.fspath(script.parent)
-    if _wanted():
-        activate()
-        _run(script, main.__dict__)
-    exec(compile(script.read_bytes(), os.fspath(script), "exec"), main.__dict__)
+    if _activated():
+        scripts.run_main(script, main.__dict__)
+    else:
+        exec(compile(script.read_bytes(), os.fspath(script), "exec"), main.__dict__)
     raise SystemExit(0)
 
 
-def _wanted() -> bool:
+def _activated() -> bool:
+    """Whether code is converted from now on: whoever started this process may have seen to it."""
+    if is_active():
+        return True
     try:
-        return wants_npu()
+        wanted = wants_usable_npu()
     except UserError as error:
         print(f"npuport: {error}", file=sys.stderr)
         raise SystemExit(2) from None
-
-
-def _run(script: Path, namespace: dict[str, Any]) -> NoReturn:
-    """Execute the converted script as the main module and end the process as the script ends.
-
-    Converted code keeps its line numbers, so the user's own file explains every traceback; the frames between Python
-    and the script are taken out of it.
-    """
-    os.environ[SCRIPT] = os.fspath(script)
-    code = importer.converted_code(script, script.parent)
-    sys.excepthook = _without_our_frames(sys.excepthook)
-    exec(code, namespace)
-    raise SystemExit(0)
+    if wanted:
+        activate()
+    return wanted
 
 
 def _is_starting(main: types.ModuleType) -> bool:
@@ -75,25 +67,3 @@ def _is_starting(main: types.ModuleType) -> bool:
     while frame is not None and frame.f_globals is not main.__dict__:
         frame = frame.f_back
     return frame is not None and frame.f_code.co_name == "<module>"
-
-
-def _main_name() -> str:
-    frame: types.FrameType | None = sys._getframe()
-    while frame is not None:
-        if frame.f_globals.get("__name__") == "__mp_main__":
-            return "__mp_main__"
-        frame = frame.f_back
-    return "__main__"
-
-
-def _without_our_frames(hook: Any) -> Any:
-    def excepthook(kind: type[BaseException], error: BaseException, trace: types.TracebackType | None) -> None:
-        inner = trace
-        while inner is not None and inner.tb_frame.f_code is not _run.__code__:
-            inner = inner.tb_next
-        if inner is not None and inner.tb_next is not None:
-            trace = inner.tb_next
-            error.__traceback__ = trace  # which Python prints, whatever it is given
-        hook(kind, error, trace)
-
-    return excepthook

@@ -1,37 +1,51 @@
-"""Start a command so that its CUDA code runs on the NPU, without an edit."""
+"""Start a command so that CUDA code runs on the NPU in every Python process under it, without an edit."""
 
 from __future__ import annotations
 
-import subprocess
+import os
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
+from npuport import processes
 from npuport.errors import UserError
+from npuport.runtime import children, choice
 
 
-def converting(command: Sequence[str]) -> list[str] | None:
-    """``[python] script.py arguments`` as the command that runs the script converted; None for any other command."""
-    arguments = list(command)
-    python = arguments.pop(0) if arguments and Path(arguments[0]).name.startswith("python") else sys.executable
-    if not arguments or not arguments[0].endswith(".py"):
-        return None
-    return [python, "-m", "npuport.auto", *arguments]
+def environment() -> dict[str, str]:
+    """What has a command's Python processes convert CUDA code; nothing where NPUPORT_DEVICE asks for no NPU.
+
+    Raises:
+        UserError: NPUPORT_DEVICE has an impossible value.
+    """
+    return {} if choice.asked() in {"cuda", "cpu"} else children.environment()
 
 
 def run(command: Sequence[str]) -> int:
-    """Run a Python script converted in memory; returns its exit code.
+    """Run a command on this machine; returns its exit code (128 + n if signal n ended it).
+
+    A command that is a Python file gets the running interpreter in front. On a machine with CUDA, and on one without
+    torch_npu, it runs as it would alone.
 
     Raises:
-        UserError: when the command is no Python script, or there is no such interpreter.
+        UserError: torch_npu is here without CANN, or another Python has torch_npu but not npuport.
+        FileNotFoundError: there is no such command or script.
+        ValueError: the command is empty.
     """
-    arguments = converting(command)
-    if arguments is None:
+    arguments = processes.with_interpreter(command)
+    inside = {**os.environ, **environment()}
+    python = processes.other_python(arguments[0])
+    if python is not None and children.AUTO in inside:
+        _check(python, inside)
+    elif python is None:
+        choice.wants_usable_npu()  # for its errors
+    return processes.run_child(arguments, inside)
+
+
+def _check(python: str, inside: dict[str, str]) -> None:
+    missing = processes.lacking(python, ("npuport", "torch_npu"), inside)
+    if missing == ["npuport"]:
         raise UserError(
-            "{command} is no Python script; write `npuport run train.py …`, or convert the tree first",
-            command=" ".join(command),
+            "{python} does not have npuport, which runs in {ours}\n  {python} -m pip install npuport",
+            python=python,
+            ours=sys.executable,
         )
-    try:
-        return subprocess.run(arguments, check=False).returncode
-    except FileNotFoundError:
-        raise UserError("there is no {python} on the search path", python=arguments[0]) from None

@@ -12,8 +12,8 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
+from npuport.processes import STARTUP, first
 from npuport.sim.chips import GIB, SimOptions
 from npuport.sim.errors import SimulationUnavailable
 from npuport.sim.loading import follow_torch_npu
@@ -53,11 +53,10 @@ def environment(
     if not (cann.is_built(installation) and kernels.is_built(installation)):
         progress("compiling the simulated NPU (once, less than a minute)")
     libraries = os.fspath(cann.ensure(installation))
-    startup = os.fspath(Path(__file__).parent / "startup")
     return {
         _ACTIVE: "1",
         "TORCH_DEVICE_BACKEND_AUTOLOAD": "1",  # torch imports torch_npu at the end of its own import
-        "PYTHONPATH": _first(startup, "PYTHONPATH"),  # its sitecustomize has the simulation follow torch_npu
+        "PYTHONPATH": first(STARTUP, "PYTHONPATH"),  # its sitecustomize has the simulation follow torch_npu
         "NPUPORT_SIM_CHIP": options.chip,
         "NPUPORT_SIM_DEVICES": str(options.devices),
         "NPUPORT_SIM_MEMORY_BYTES": str((options.memory_gib or 0) * GIB),
@@ -68,16 +67,10 @@ def environment(
         "NPUPORT_SIM_KERNELS": os.fspath(kernels.ensure(installation)),
         "ASCEND_HOME_PATH": libraries,  # torch_npu prints a warning when there is none
         "ASCEND_OPP_PATH": f"{libraries}/opp",
-        "LD_LIBRARY_PATH": _first(libraries, "LD_LIBRARY_PATH"),
+        "LD_LIBRARY_PATH": first(libraries, "LD_LIBRARY_PATH"),
         # Operators run when they are called: errors and records belong to the line that caused them.
         "TASK_QUEUE_ENABLE": "0",
     }
-
-
-def _first(folder: str, variable: str) -> str:
-    """The value of a search path with ``folder`` in front."""
-    rest = [path for path in os.environ.get(variable, "").split(os.pathsep) if path and path != folder]
-    return os.pathsep.join([folder, *rest])
 
 
 @contextlib.contextmanager
