@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from npuport.errors import UserError
 from npuport.findings import Finding
+from npuport.rules.cache import FindingsCache, key_of
 from npuport.rules.engine import all_rules, check_file
 from npuport.rules.files import FILE_RULES
 from npuport.rules.settings import Settings
@@ -35,18 +36,48 @@ class Analysis:
         return not self.failures and not any(skipped.unreadable for skipped in self.skipped)
 
 
-def analyze(tree: Tree, settings: Settings, jobs: int | None = None, progress: Progress | None = None) -> Analysis:
-    """Check every file of ``tree`` with every rule; ``jobs`` processes at most, one per processor by default."""
+def analyze(
+    tree: Tree,
+    settings: Settings,
+    jobs: int | None = None,
+    progress: Progress | None = None,
+    cache: FindingsCache | None = None,
+) -> Analysis:
+    """Check every file of ``tree`` with every rule; ``jobs`` processes at most, one per processor by default.
+
+    With a ``cache``, a tree that was checked before is not checked again.
+    """
     start = time.perf_counter()
-    results = map_files(_check, tree.files, (Project(tree.files), settings), jobs, progress)
+    findings, failures = _checked(tree.files, settings, jobs, progress, cache)
     return Analysis(
-        findings=tuple(finding for result in results if not isinstance(result, Failure) for finding in result),
+        findings=findings,
         skipped=tree.skipped,
-        failures=tuple(result for result in results if isinstance(result, Failure)),
+        failures=failures,
         files=dict(Counter(file.kind for file in tree.files)),
         settings=settings,
         seconds=time.perf_counter() - start,
     )
+
+
+def _checked(
+    files: Sequence[SourceFile],
+    settings: Settings,
+    jobs: int | None,
+    progress: Progress | None,
+    cache: FindingsCache | None,
+) -> tuple[tuple[Finding, ...], tuple[Failure, ...]]:
+    key = key_of(files, settings) if cache is not None else ""
+    known = cache.read(key) if cache is not None else {}
+    unknown = [file for file in files if file.path not in known]
+    if progress and len(files) > len(unknown):
+        progress(len(files) - len(unknown))
+    results = map_files(_check, unknown, (Project(files), settings), jobs, progress)
+    new = {file.path: found for file, found in zip(unknown, results, strict=True) if not isinstance(found, Failure)}
+    if cache is not None and new:
+        cache.write(key, {**known, **new})
+    together = {**known, **new}
+    findings = tuple(finding for file in files for finding in together.get(file.path, ()))
+    return findings, tuple(result for result in results if isinstance(result, Failure))
 
 
 _ENGINE = re.compile(r"NP(?:[09]\d{0,2}|613|614)")  # findings that the engine makes itself, without a rule class

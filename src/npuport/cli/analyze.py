@@ -14,6 +14,7 @@ from npuport.cli.shared import (
     FINDINGS,
     MISUSE,
     codes,
+    findings_cache,
     make_settings,
     name_skipped,
     progress,
@@ -109,6 +110,9 @@ def analyze(
     jobs: Annotated[
         int | None, typer.Option("-j", "--jobs", min=1, metavar="N", help="Processes; one per processor by default.")
     ] = None,
+    no_cache: Annotated[
+        bool, typer.Option("--no-cache", help="Check every file anew, and keep nothing for the next run.")
+    ] = False,
 ) -> None:
     """Say what will not work on an NPU, what must change, and what it takes.
 
@@ -126,7 +130,7 @@ def analyze(
     if target is None and path.is_dir():
         settings = suited(settings, tree)
     with progress(len(tree.files), "reading") as advance:
-        analysis = run_rules(tree, settings, jobs, advance)
+        analysis = run_rules(tree, settings, jobs, advance, None if no_cache else findings_cache())
     if run_report is not None:
         analysis = _with_run(run_report, analysis, tree)
     findings = choose(analysis.findings, codes(select or ()), codes(ignore or ()))

@@ -14,6 +14,7 @@ from npuport.cli.shared import (
     CLEAN,
     FINDINGS,
     MISUSE,
+    findings_cache,
     likely_script,
     make_settings,
     name_skipped,
@@ -86,6 +87,9 @@ def convert(
     jobs: Annotated[
         int | None, typer.Option("-j", "--jobs", min=1, metavar="N", help="Processes; one per processor by default.")
     ] = None,
+    no_cache: Annotated[
+        bool, typer.Option("--no-cache", help="Check every file anew, and keep nothing for the next run.")
+    ] = False,
 ) -> None:
     """Rewrite CUDA code for the NPU, with a record of every change and of all that is left.
 
@@ -109,7 +113,9 @@ def convert(
     if target is None and source.is_dir():
         settings = suited(settings, tree)
     with progress(len(tree.files), "converting") as advance:
-        conversion = convert_files(tree.files, settings, unsafe_fixes, jobs, advance)
+        conversion = convert_files(
+            tree.files, settings, unsafe_fixes, jobs, advance, None if no_cache else findings_cache()
+        )
     if mode is Mode.COPY and output is not None:
         _write_copy(tree, conversion, settings, output, force)
     elif mode is Mode.IN_PLACE:

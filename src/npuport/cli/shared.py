@@ -14,6 +14,7 @@ from npuport.errors import UserError
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from npuport.rules.cache import FindingsCache
     from npuport.rules.settings import Settings
     from npuport.source.files import Skipped, Tree
     from npuport.source.parallel import Failure, Progress
@@ -94,6 +95,13 @@ def make_settings(target: str, torch_version: str, chip: str) -> Settings:
         return Settings(target=target, torch_version=torch_version, chip=chip)
     except ValueError as error:
         raise UserError("{message}.", message=error) from error
+
+
+def findings_cache() -> FindingsCache:
+    """Where findings are kept from run to run."""
+    from npuport.rules.cache import FindingsCache, default_folder
+
+    return FindingsCache(default_folder())
 
 
 def suited(settings: Settings, tree: Tree) -> Settings:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 
@@ -11,6 +11,7 @@ from npuport.conversion.changes import Change, changes
 from npuport.conversion.convert import BrokenFixError, Converted, convert_text
 from npuport.conversion.residue import Occurrence, unexplained
 from npuport.findings import Edit, Finding, Severity
+from npuport.rules.cache import FindingsCache, key_of
 from npuport.rules.engine import check_file
 from npuport.rules.settings import Settings
 from npuport.source.files import SourceFile
@@ -67,10 +68,12 @@ class _Task:
     settings: Settings
     unsafe: bool
     frozen: frozenset[str]  # files that must stay as they are
+    known: Mapping[str, list[Finding]]  # findings by path, of files checked before
 
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
+    findings: list[Finding]
     converted: Converted
     unexplained: tuple[Occurrence, ...]
     broken: Failure | None = None
@@ -100,9 +103,11 @@ def convert_files(
     unsafe: bool = False,
     jobs: int | None = None,
     progress: Progress | None = None,
+    cache: FindingsCache | None = None,
 ) -> Conversion:
     """Convert ``files`` until another run would change nothing.
 
+    With a ``cache``, what was found in the same files before is not sought again.
     A file that a fix would break, or whose fixes never settle, keeps its text and gets a failure.
     """
     states = [_Progressing(file, file, [], []) for file in files]
@@ -111,10 +116,15 @@ def convert_files(
     looked_at = states
     project: Project | None = None
     for number in count():  # ends: from ROUNDS on, every round that moves anything freezes one more file
-        project = Project([state.current for state in states], before=files, earlier=project)
-        task = _Task(project, settings, unsafe, frozenset(failures))
+        everything = [state.current for state in states]
+        project = Project(everything, before=files, earlier=project)
+        key = key_of(everything, settings, files if number else ()) if cache is not None else ""
+        known = cache.read(key) if cache is not None else {}
+        task = _Task(project, settings, unsafe, frozenset(failures), known)
         current = [state.current for state in looked_at]
         latest = map_files(_convert_once, current, task, jobs, progress if number == 0 else None)
+        if cache is not None:
+            _keep(latest, current, known, key, cache)
         moved: set[str] = set()
         for state, outcome in zip(looked_at, latest, strict=True):
             path = state.current.path
@@ -151,6 +161,22 @@ def convert_files(
     )
 
 
+def _keep(
+    latest: Sequence[_Outcome | Failure],
+    files: Sequence[SourceFile],
+    known: Mapping[str, list[Finding]],
+    key: str,
+    cache: FindingsCache,
+) -> None:
+    found = {
+        file.path: outcome.findings
+        for file, outcome in zip(files, latest, strict=True)
+        if not isinstance(outcome, Failure)
+    }
+    if found.keys() - known.keys():
+        cache.write(key, {**known, **found})
+
+
 def _importers(moved: set[str]) -> re.Pattern[str]:
     """Matches in a file that imports one of the modules in ``moved``. A fix that waits there may become safe with them;
     a file without a finding gets none, for a conversion takes CUDA away and adds none."""
@@ -166,7 +192,8 @@ def _module_name(path: str) -> str:
 
 
 def _convert_once(source: SourceFile, task: _Task) -> _Outcome:
-    findings = check_file(source, task.project, task.settings)
+    known = task.known.get(source.path)
+    findings = known if known is not None else check_file(source, task.project, task.settings)
     converted, broken = Converted(source.text, (), tuple(findings)), None
     if source.path not in task.frozen:
         try:
@@ -175,4 +202,4 @@ def _convert_once(source: SourceFile, task: _Task) -> _Outcome:
             broken = Failure(source.path, "", str(error))
     # Only the round that changes nothing counts, and there the text is that of ``source``.
     words = () if converted.edits else tuple(unexplained(source, findings))
-    return _Outcome(converted, words, broken)
+    return _Outcome(findings, converted, words, broken)
