@@ -10,6 +10,7 @@ from npuport.rules import (
     cuda_hardware,
     cuda_imports,
     cuda_names,
+    data_loading,
     devices,
     distributed,
     environment,
@@ -25,6 +26,7 @@ from npuport.rules import (
     process_groups,
     profiler,
     synchronization,
+    timing,
     torch_npu_names,
     version_drift,
 )
@@ -36,6 +38,7 @@ _FAMILIES = (
     cuda_hardware,
     cuda_imports,
     cuda_names,
+    data_loading,
     devices,
     distributed,
     environment,
@@ -51,6 +54,7 @@ _FAMILIES = (
     process_groups,
     profiler,
     synchronization,
+    timing,
     torch_npu_names,
     version_drift,
 )

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from npuport.findings import Basis, Finding, Severity
 from npuport.rules.base import Context, Rule
+from npuport.rules.usage import DEVICE, is_like
 from npuport.source.module import ancestors, parent
 
 _DYNAMIC_FUNCTIONS = {
@@ -21,7 +22,7 @@ _BACKWARD = {"backward", "step"}
 _WAITS = {"item", "tolist"}
 
 
-def _loop(node: ast.AST) -> ast.For | ast.While | None:
+def loop_around(node: ast.AST) -> ast.For | ast.While | None:
     """The innermost loop that runs ``node`` again and again; None where a function or nothing lies between."""
     inner = node
     for around in ancestors(node):
@@ -33,7 +34,7 @@ def _loop(node: ast.AST) -> ast.For | ast.While | None:
     return None
 
 
-def _trains(loop: ast.For | ast.While) -> bool:
+def trains(loop: ast.For | ast.While) -> bool:
     """Whether a loop makes training steps: it calls ``backward()`` and ``step()``."""
     called = {
         node.func.attr
@@ -45,7 +46,7 @@ def _trains(loop: ast.For | ast.While) -> bool:
     return called >= _BACKWARD
 
 
-def _now_and_then(node: ast.AST, loop: ast.For | ast.While) -> bool:
+def is_now_and_then(node: ast.AST, loop: ast.For | ast.While) -> bool:
     """Whether a condition lies between the loop and ``node``, such as one on the number of the step."""
     for around in ancestors(node):
         if around is loop:
@@ -70,8 +71,8 @@ class WaitInTrainingLoop(Rule):
         function = node.func
         if not isinstance(function, ast.Attribute) or function.attr not in _WAITS or node.args or node.keywords:
             return
-        loop = _loop(node)
-        if loop is None or not _trains(loop) or _now_and_then(node, loop) or not _imports_torch(context):
+        loop = loop_around(node)
+        if loop is None or not trains(loop) or is_now_and_then(node, loop) or not _imports_torch(context):
             return
         end = context.module.lines.span(node)[1]
         yield context.finding(
@@ -139,9 +140,52 @@ def _in_training(node: ast.AST) -> bool:
         if isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef):
             owner = parent(around)
             return around.name in {"forward", "loss", "compute_loss"} and isinstance(owner, ast.ClassDef)
-        if isinstance(around, ast.For | ast.While) and _trains(around):
+        if isinstance(around, ast.For | ast.While) and trains(around):
             return True
     return False
 
 
-RULES: tuple[type[Rule], ...] = (WaitInTrainingLoop, SizeFromData)
+class RoundTripThroughTheHost(Rule):
+    """A tensor goes to the host and what is computed there comes back, at every step."""
+
+    code = "NP615"
+    name = "round-trip-through-the-host"
+    severity = Severity.ADVICE
+    markers = (r"\.cpu\(\)", r"\.numpy\(\)")
+    needs = (("def forward", "def loss", "def compute_loss", ".backward("), (".cuda(", ".npu(", ".to("))
+    nodes = (ast.Call,)
+
+    def check(self, node: ast.AST, context: Context) -> Iterator[Finding]:
+        assert isinstance(node, ast.Call)
+        function = node.func
+        if not isinstance(function, ast.Attribute) or function.attr not in {"cuda", "npu", "to"}:
+            return
+        if function.attr == "to" and not any(is_like(one, context, DEVICE) for one in _arguments(node)):
+            return
+        there = next((part for part in ast.walk(function.value) if _goes_to_the_host(part)), None)
+        if there is None or not _in_training(node) or context.name_of(function) is not None:
+            return
+        yield context.finding(
+            self,
+            there,
+            "the host waits for this tensor, computes, and sends the result back, at every step: torch's operators do"
+            " it on the device; one without a kernel there goes to the CPU by itself",
+            basis=Basis("torch_npu copies for operators without a kernel", "measured", "2.13.0"),
+        )
+
+
+def _arguments(call: ast.Call) -> list[ast.expr]:
+    return [*call.args, *(keyword.value for keyword in call.keywords if keyword.arg == "device")]
+
+
+def _goes_to_the_host(node: ast.AST) -> bool:
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in {"cpu", "numpy"}
+        and not node.args
+        and isinstance(parent(node), ast.Call | ast.Attribute | ast.BinOp | ast.Subscript)
+    )
+
+
+RULES: tuple[type[Rule], ...] = (WaitInTrainingLoop, SizeFromData, RoundTripThroughTheHost)
