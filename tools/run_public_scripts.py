@@ -1,4 +1,4 @@
-"""Unmodified CUDA training scripts of others: on the CPU, on the simulated NPU through npuport, and with transfer_to_npu.
+"""Unmodified CUDA training scripts of others: on the CPU, through npuport on the simulated NPU, with transfer_to_npu.
 
     python tools/run_public_scripts.py CHECKOUTS [--only NAME] [--json FILE]
 
