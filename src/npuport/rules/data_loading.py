@@ -77,7 +77,7 @@ class CopyThatWaits(Rule):
             node,
             "the batch lies in pinned memory, and the host waits for this copy all the same: non_blocking=True lets it"
             " go on; to hide the copy too, fetch the next batch on a stream of its own",
-            fix=context.fix(edits, Applicability.UNSAFE, "copy without waiting"),
+            fix=context.fix(edits, Applicability.MANUAL, "copy without waiting"),
             basis=Basis("copies from pinned memory may overlap the host's work", "documented", "torch 2.13.0"),
         )
 

@@ -63,8 +63,9 @@ def _subtracted(clock: ast.Call, context: Context) -> ast.Name | None:
         return None
     for use in context.module.uses(name):
         taken = parent(use)
-        subtracts = isinstance(taken, ast.BinOp) and isinstance(taken.op, ast.Sub) and taken.left is use
-        if subtracts and isinstance(taken.right, ast.Name) and context.scope(use) is scope:
+        if not isinstance(taken, ast.BinOp) or not isinstance(taken.op, ast.Sub) or taken.left is not use:
+            continue
+        if isinstance(taken.right, ast.Name) and context.scope(use) is scope:
             return taken.right
     return None
 
