@@ -67,9 +67,9 @@ def install() -> None:
             def tell() -> None:
                 connect()
                 for index in devices():
-                    kernels.seed_default_generator(
-                        index, torch_npu.npu.default_generators[index].initial_seed(), with_cpu
-                    )
+                    seed = torch_npu.npu.default_generators[index].initial_seed()
+                    # torch.seed() draws all 64 bits, and the kernel's parameter is signed.
+                    kernels.seed_default_generator(index, seed - (seed >> 63 << 64), with_cpu)
 
             result = function(*args, **kwargs)
             torch_npu.npu._lazy_call(tell)

@@ -32,6 +32,13 @@ def check_same_numbers_as_the_cpu() -> None:
         assert torch.equal(ours.cpu(), theirs)
 
 
+def check_seeds_of_all_64_bits() -> None:
+    torch.manual_seed(2**63 + 5)
+    wanted = torch.randn(8)
+    torch.manual_seed(2**63 + 5)
+    assert torch.equal(torch.randn(8, device="npu").cpu(), wanted)
+
+
 def check_both_devices_share_one_sequence() -> None:
     torch.manual_seed(5)
     expected = [torch.randn(3), torch.randn(3)]
