@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
+from npuport.facts import torch_name
 from npuport.findings import Applicability, Basis, Edit, Finding, Fix, Severity
 from npuport.rules.base import Context, Rule
 from npuport.rules.cuda_chain import CudaUse, npu_fix
 from npuport.rules.cuda_names import CudaNameRule, missing_message
-from npuport.source.module import parent
+from npuport.source.module import ancestors, parent
 from npuport.source.names import External
 
 
@@ -107,4 +109,91 @@ def _asks_for_ampere(node: ast.expr) -> ast.Compare | None:
     return test if len(test.ops) == 1 and isinstance(bound, ast.Constant) and bound.value == 8 else None
 
 
-RULES: tuple[type[Rule], ...] = (CudaRawHandle, CudaDeviceCapability, CudaGraph)
+class PrivateCudaBinding(Rule):
+    """A private binding of torch to CUDA: ``torch._C._cuda_getCurrentRawStream``."""
+
+    code = "NP214"
+    name = "private-cuda-binding"
+    severity = Severity.ERROR
+    markers = (r"\b_cuda_\w+",)
+    needs = (("_C",),)
+    nodes = (ast.Attribute,)
+
+    def check(self, node: ast.AST, context: Context) -> Iterator[Finding]:
+        assert isinstance(node, ast.Attribute)
+        name = context.name_of(node) if node.attr.startswith("_cuda_") else None
+        if name != f"torch._C.{node.attr}" or not isinstance(node.ctx, ast.Load) or _is_tried(node):
+            return
+        known = torch_name(name)
+        if known is None or known.npu_name is None:
+            message = "torch without CUDA has no such binding, and no counterpart in torch_npu is known"
+            yield context.finding(self, node, message, symbol=name)
+            return
+        yield context.finding(
+            self,
+            node,
+            f"torch without CUDA has no such binding; torch_npu's is {known.npu_name}, as private as this one",
+            fix=npu_fix(
+                context,
+                context.fix([Edit(*context.module.lines.span(node), known.npu_name)], needs="torch_npu").edits,
+                Applicability.UNSAFE,
+                "call torch_npu's binding",
+            ),
+            basis=known.basis,
+            symbol=name,
+        )
+
+
+def _is_tried(node: ast.AST) -> bool:
+    """Whether the program asks for the name first."""
+    return any(
+        isinstance(around, ast.If | ast.IfExp) and "hasattr" in ast.dump(around.test) for around in ancestors(node)
+    )
+
+
+_MODELS = re.compile(r"(?<![A-Za-z0-9])(?:[AHVPTBL]\d{2,3}|RTX|GTX|Tesla|Quadro|GeForce|GH200|GB200|TITAN)(?![a-z])")
+_ASKS_FOR_NAME = {f"{owner}.get_device_name" for owner in ("torch.cuda", "torch.npu", "torch_npu.npu")}
+
+
+class GpuModelName(Rule):
+    """The device's name is compared with that of a GPU."""
+
+    code = "NP215"
+    name = "gpu-model-name"
+    severity = Severity.WARNING
+    agnostic = True
+    markers = ("get_device_name", r"get_device_properties\(.*\.name\b")
+    nodes = (ast.Compare,)
+
+    def check(self, node: ast.AST, context: Context) -> Iterator[Finding]:
+        assert isinstance(node, ast.Compare)
+        parts = [node.left, *node.comparators]
+        models = [part.value for part in parts if isinstance(part, ast.Constant) and _is_model(part.value)]
+        if len(parts) != 2 or not models or not any(_is_device_name(part, context) for part in parts):
+            return
+        yield context.finding(
+            self,
+            node,
+            f"an NPU is called Ascend910B3 or the like, so that {models[0]!r} never is its name: say what"
+            " holds for an NPU",
+            basis=Basis("torch.npu.get_device_name", "measured", "torch_npu 2.13.0"),
+        )
+
+
+def _is_model(value: object) -> bool:
+    return isinstance(value, str) and _MODELS.search(value) is not None
+
+
+def _is_device_name(node: ast.expr, context: Context) -> bool:
+    """``torch.cuda.get_device_name(0)``, its lower case, or ``get_device_properties(0).name``."""
+    if isinstance(node, ast.Attribute) and node.attr == "name":
+        made = context.resolver.instance_class(node.value, context.scope(node))
+        return isinstance(made, External) and made.name in _PROPERTIES
+    if not isinstance(node, ast.Call):
+        return False
+    if isinstance(node.func, ast.Attribute) and node.func.attr in {"lower", "upper", "strip"}:
+        return _is_device_name(node.func.value, context)
+    return context.name_of(node.func) in _ASKS_FOR_NAME
+
+
+RULES: tuple[type[Rule], ...] = (CudaRawHandle, CudaDeviceCapability, CudaGraph, PrivateCudaBinding, GpuModelName)

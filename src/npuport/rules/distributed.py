@@ -11,6 +11,7 @@ from npuport.findings import Applicability, Basis, Edit, Finding, Severity
 from npuport.rules.agnostic import backend as agnostic
 from npuport.rules.base import Context, Rule
 from npuport.rules.cuda_only import is_name_of_cuda
+from npuport.rules.environment_lists import is_list_of_variables
 from npuport.rules.usage import BACKEND, Use, use_of
 from npuport.source.module import ancestors, parent
 
@@ -41,7 +42,7 @@ class NcclBackendString(Rule):
         if npu_edit is None:
             return
         use = use_of(node, context, BACKEND)
-        if use is Use.TEXT or _beside_hccl(node):
+        if use is Use.TEXT or _beside_hccl(node) or is_list_of_variables(parent(node)):
             return
         if use is Use.KEY:
             yield context.finding(

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from npuport.facts import library
-from npuport.findings import Applicability, Basis, Finding, Severity
+from npuport.findings import Applicability, Basis, Edit, Finding, Severity
 from npuport.rules.base import Context, Rule
 from npuport.source.module import ancestors, parent
 
@@ -186,4 +186,71 @@ def _is_key(node: ast.Constant) -> bool:
     )
 
 
-RULES: tuple[type[Rule], ...] = (LightningOnGpu, AttentionByName, RayBackend, RayCountsGpus)
+class AccelerateMultiGpu(Rule):
+    """accelerate's kind of a distributed run is compared with that of several GPUs."""
+
+    code = "NP715"
+    name = "accelerate-multi-gpu"
+    severity = Severity.WARNING
+    markers = (r"\bDistributedType\.MULTI_GPU\b",)
+    nodes = (ast.Attribute,)
+
+    def check(self, node: ast.AST, context: Context) -> Iterator[Finding]:
+        assert isinstance(node, ast.Attribute)
+        name = context.name_of(node) or ""
+        if not name.startswith("accelerate.") or not name.endswith("DistributedType.MULTI_GPU"):
+            return
+        if "MULTI_NPU" in context.text_before:
+            return
+        end = context.module.lines.span(node)[1]
+        yield context.finding(
+            self,
+            node,
+            "accelerate calls a run on several NPUs MULTI_NPU, so that this takes the other branch",
+            fix=context.fix([Edit(end - len("GPU"), end, "NPU")], Applicability.UNSAFE, "name NPUs"),
+            basis=Basis("accelerate.utils.DistributedType", "measured", "1.15.0"),
+        )
+
+
+_PYNCCL = "vllm.distributed.device_communicators.pynccl"
+_PYHCCL = "vllm_ascend.distributed.device_communicators.pyhccl"
+
+
+class NcclCommunicator(Rule):
+    """vLLM's communicator for NCCL is imported."""
+
+    code = "NP716"
+    name = "nccl-communicator"
+    severity = Severity.ERROR
+    markers = (r"\bPyNcclCommunicator\b",)
+    nodes = (ast.ImportFrom,)
+
+    def check(self, node: ast.AST, context: Context) -> Iterator[Finding]:
+        assert isinstance(node, ast.ImportFrom)
+        if node.module != _PYNCCL or node.level or context.has_npu_branches:
+            return
+        for alias in node.names:
+            if alias.name != "PyNcclCommunicator":
+                continue
+            new = f"from {_PYHCCL} import PyHcclCommunicator as {alias.asname or alias.name}"
+            alone = len(node.names) == 1
+            yield context.finding(
+                self,
+                alias,
+                "this communicator calls NCCL; vllm-ascend has PyHcclCommunicator with the same parameters in"
+                f" {_PYHCCL}",
+                fix=context.replace_node(node, new, Applicability.UNSAFE, "take that of vllm-ascend")
+                if alone
+                else None,
+                basis=Basis("huggingface/trl pull request 3286", "documented"),
+            )
+
+
+RULES: tuple[type[Rule], ...] = (
+    LightningOnGpu,
+    AttentionByName,
+    RayBackend,
+    RayCountsGpus,
+    AccelerateMultiGpu,
+    NcclCommunicator,
+)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from npuport.findings import Basis, Finding, Severity
@@ -188,4 +189,34 @@ def _goes_to_the_host(node: ast.AST) -> bool:
     )
 
 
-RULES: tuple[type[Rule], ...] = (WaitInTrainingLoop, SizeFromData, RoundTripThroughTheHost)
+_LENGTHS = re.compile(r"^(?:\w*_)?cu_?seq_?lens?(?:_\w+)?$")
+
+
+class LengthsOnTheDevice(Rule):
+    """Cumulative lengths of sequences are moved to the device, where attention on an NPU takes them from the host."""
+
+    code = "NP617"
+    name = "lengths-on-the-device"
+    severity = Severity.ADVICE
+    markers = (r"\bcu_?seq_?lens?\w*",)
+    needs = (("flash_attn", "varlen", "npu_fusion_attention"),)
+    nodes = (ast.Call,)
+
+    def check(self, node: ast.AST, context: Context) -> Iterator[Finding]:
+        assert isinstance(node, ast.Call)
+        function = node.func
+        if not isinstance(function, ast.Attribute) or function.attr not in {"cuda", "npu", "to"}:
+            return
+        name = getattr(function.value, "id", getattr(function.value, "attr", ""))
+        moved = function.attr != "to" or any(is_like(one, context, DEVICE) for one in _arguments(node))
+        if moved and _LENGTHS.match(name):
+            yield context.finding(
+                self,
+                node,
+                "npu_fusion_attention takes these lengths as a list of Python's integers: on the device, each layer"
+                " waits to read them; keep them on the CPU and make the list once for each batch",
+                basis=Basis("op-plugin documents on torch_npu.npu_fusion_attention", "documented", "2.13.0"),
+            )
+
+
+RULES: tuple[type[Rule], ...] = (WaitInTrainingLoop, SizeFromData, RoundTripThroughTheHost, LengthsOnTheDevice)
