@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from npuport.facts.cuda_names import CudaName, all_torch_cuda_names, torch_cuda
     from npuport.facts.custom_operators import CustomOperator, all_custom_operators, custom_operator
     from npuport.facts.dtypes import Dtype, all_dtypes, dtype
+    from npuport.facts.fused_operators import FusedOperator, all_fused_operators, fused_operator
     from npuport.facts.libraries import Library, all_libraries, distribution, library
     from npuport.facts.messages import Message, all_messages, message_in
     from npuport.facts.operator_dtypes import RefusedDtypes, refused_dtypes
@@ -30,6 +31,7 @@ _HOMES = {
     "CudaName": "cuda_names",
     "CustomOperator": "custom_operators",
     "Dtype": "dtypes",
+    "FusedOperator": "fused_operators",
     "Library": "libraries",
     "Message": "messages",
     "Operator": "operators",
@@ -43,6 +45,7 @@ _HOMES = {
     "all_chips": "chips",
     "all_custom_operators": "custom_operators",
     "all_dtypes": "dtypes",
+    "all_fused_operators": "fused_operators",
     "all_libraries": "libraries",
     "all_messages": "messages",
     "all_operators": "operators",
@@ -55,6 +58,7 @@ _HOMES = {
     "custom_operator": "custom_operators",
     "distribution": "libraries",
     "dtype": "dtypes",
+    "fused_operator": "fused_operators",
     "library": "libraries",
     "message_in": "messages",
     "operator_status": "operators",
@@ -73,6 +77,7 @@ __all__ = [
     "CudaName",
     "CustomOperator",
     "Dtype",
+    "FusedOperator",
     "Library",
     "Message",
     "Operator",
@@ -86,6 +91,7 @@ __all__ = [
     "all_chips",
     "all_custom_operators",
     "all_dtypes",
+    "all_fused_operators",
     "all_libraries",
     "all_messages",
     "all_operators",
@@ -98,6 +104,7 @@ __all__ = [
     "custom_operator",
     "distribution",
     "dtype",
+    "fused_operator",
     "library",
     "message_in",
     "operator_status",

@@ -16,8 +16,8 @@ from functools import cached_property
 from npuport.source.scopes import ComprehensionNode, DefinitionNode, Scope, inner_statements
 from npuport.source.text import LineIndex
 
-LINKS = ("npuport_parent", "npuport_scope", "npuport_inner", "npuport_name")
-"""What is kept on nodes: the node around, the scope, the scope opened, and the name that the resolver found."""
+LINKS = ("npuport_parent", "npuport_scope", "npuport_inner", "npuport_name", "npuport_flow")
+"""What is kept on nodes: the node around, scope, scope opened, name that the resolver found, and dataflow."""
 
 
 class Module:

@@ -1,0 +1,18 @@
+"""Code in steps for which an NPU has one fused operator, found by what it computes and not by how it is spelled."""
+
+from __future__ import annotations
+
+from npuport.rules.base import Rule
+from npuport.rules.fusable.attention import AttentionByHand
+from npuport.rules.fusable.gated import GatedUnitInSteps
+from npuport.rules.fusable.normalization import RmsNormInSteps
+from npuport.rules.fusable.rotary import RotaryInSteps
+from npuport.rules.fusable.softmax import MaskedSoftmaxInSteps
+
+RULES: tuple[type[Rule], ...] = (
+    AttentionByHand,
+    MaskedSoftmaxInSteps,
+    RmsNormInSteps,
+    RotaryInSteps,
+    GatedUnitInSteps,
+)

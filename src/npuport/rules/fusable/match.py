@@ -1,0 +1,131 @@
+"""What a pattern finds: the region of code that a fused operator can take the place of, and what is what in it."""
+
+from __future__ import annotations
+
+import ast
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from npuport.facts import custom_operator, fused_operator
+from npuport.findings import Basis, Finding, Severity
+from npuport.rules.base import Context, Rule
+from npuport.rules.fusable.dataflow import Flow, flow_around
+from npuport.rules.fusable.values import Value
+
+
+@dataclass(frozen=True)
+class Match:
+    """Code that computes what a fused operator does.
+
+    ``anchor`` is the step that a rule is shown. ``steps`` are the values that the operator computes at one go, and
+    ``result`` the last of them. ``roles`` name what goes in: "query", "key", "value", "scale", "mask", "dropout" and so
+    on, where the code has them.
+    """
+
+    anchor: Value
+    result: Value
+    steps: tuple[Value, ...]
+    roles: dict[str, Value] = field(default_factory=dict)
+
+    def region(self, context: Context) -> tuple[int, int]:
+        """Character offsets from the beginning of the first step to the end of the last."""
+        spans = [context.module.lines.span(one.node) for one in self.steps if one.node is not None]
+        return min(start for start, _ in spans), max(end for _, end in spans)
+
+    def texts(self, context: Context) -> dict[str, str]:
+        """What stands for each role in the source, in the order of the roles."""
+        return {
+            role: text
+            for role, value in self.roles.items()
+            if (text := text_of(value, context)) is not None and len(text) <= 80
+        }
+
+
+def text_of(value: Value, context: Context) -> str | None:
+    """The source of a value; a parameter's name."""
+    if value.op == "parameter":
+        return str(value.detail)
+    if value.node is None:
+        return None
+    node = value.node
+    if isinstance(node, ast.Name | ast.Attribute | ast.Constant):
+        return ast.unparse(node)
+    return " ".join(context.module.segment(node).split())
+
+
+def is_available(operator: str, context: Context) -> bool:
+    """Whether the torch_npu of this port's torch has an operator such as "npu_rms_norm"."""
+    known = custom_operator(operator)
+    return known is not None and known.is_in(context.settings.torch_version)
+
+
+def fusable(
+    rule: Rule,
+    matches: Iterable[Match],
+    context: Context,
+    operator: str,
+    message: str,
+    basis: Basis | None = None,
+    **evidence: object,
+) -> Finding:
+    """One finding for ``matches`` that stand together: the region of all, the roles of the first."""
+    together = list(matches)
+    regions = [one.region(context) for one in together]
+    fact = fused_operator(operator)
+    limits = f"; {fact.limits}" if fact is not None and fact.limits else ""
+    return context.finding(
+        rule,
+        (min(start for start, _ in regions), max(end for _, end in regions)),
+        message + limits,
+        basis=basis or (fact.basis if fact is not None else None),
+        operator=fact.call if fact is not None else operator,
+        **together[0].texts(context),
+        **evidence,
+    )
+
+
+_TORCH = ("import torch", "from torch")
+
+
+class FusableRule(Rule):
+    """A pattern as a rule: shown a call whose name holds one of ``words``, it looks through the function around it."""
+
+    severity = Severity.INFO
+    needs = (_TORCH,)
+    nodes: ClassVar[tuple[type[ast.AST], ...]] = (ast.Call,)
+    words: ClassVar[tuple[str, ...]]
+
+    @staticmethod
+    @abstractmethod
+    def matches(flow: Flow, context: Context) -> list[Match]:
+        """What the pattern finds in a function, in order, each piece of code once."""
+
+    @abstractmethod
+    def report(self, match: Match, flow: Flow, context: Context) -> Iterator[Finding]:
+        """The finding for one match, if a fused operator is there for it."""
+
+    def check(self, node: ast.AST, context: Context) -> Iterator[Finding]:
+        if not self.interests(node) or not any(text in context.module.text for text in _TORCH):
+            return
+        flow = flow_around(node, context)
+        if flow is None:
+            return
+        for match in self.found(flow, context):
+            if match.anchor.node is node:
+                yield from self.report(match, flow, context)
+
+    def interests(self, node: ast.AST) -> bool:
+        """Whether a node can be an anchor, by its name alone."""
+        assert isinstance(node, ast.Call)
+        function = node.func
+        name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "Module")
+        return any(word in name for word in self.words)
+
+    def found(self, flow: Flow, context: Context) -> list[Match]:
+        """The matches in a function, looked for once."""
+        if self.code not in flow.found:
+            flow.found[self.code] = self.matches(flow, context)
+        found: list[Match] = flow.found[self.code]
+        return found

@@ -1,0 +1,123 @@
+"""Norms written out: the root of the mean square, and a residual that is added before a layer norm."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from npuport.findings import Finding
+from npuport.rules.base import Context
+from npuport.rules.fusable.dataflow import Flow
+from npuport.rules.fusable.match import FusableRule, Match, fusable, is_available
+from npuport.rules.fusable.values import SAME_NUMBERS, Value, alternatives, bare, followed, same
+
+_TO_ROOT = SAME_NUMBERS | {"add", "choice", "clamp"}
+
+
+class RmsNormInSteps(FusableRule):
+    """A tensor is divided by the root of its mean square."""
+
+    code = "NP643"
+    name = "rms-norm-in-steps"
+    markers = (
+        "rsqrt",
+        ("mean(", r"\*\*\s*2\)\.mean\(|pow\(2\)\.mean\(|square\(\w*\)\.mean\(|\bmean\(.*(?:\*\*|square|pow)"),
+    )
+    words = ("rsqrt", "mean")
+
+    @staticmethod
+    def matches(flow: Flow, context: Context) -> list[Match]:  # noqa: ARG004
+        return [match for mean in flow.of("mean") if (match := _rms_norm(mean, flow)) is not None]
+
+    def report(self, match: Match, flow: Flow, context: Context) -> Iterator[Finding]:  # noqa: ARG002
+        if is_available("npu_rms_norm", context):
+            message = "RMSNorm in steps: torch_npu.npu_rms_norm computes it in one fused kernel"
+            message += "" if "weight" in match.roles else ", with a weight of ones where it has none"
+            yield fusable(self, [match], context, "npu_rms_norm", message)
+
+
+def _rms_norm(mean: Value, flow: Flow) -> Match | None:
+    square = bare(mean.first)
+    subject = _squared(square)
+    if subject is None or not _is_over_last(mean) or _is_centred(subject):
+        return None
+    for root in followed(mean, lambda one: tuple(use for use in one.uses if use.op in _TO_ROOT or one is mean)):
+        if root.op not in _TO_ROOT and root is not mean:
+            continue
+        for use in root.uses:
+            scaled = _scaled(use, subject)
+            if scaled is not None:
+                return _match(mean, square, use, scaled, subject, flow)
+    return None
+
+
+def _scaled(root: Value, subject: Value) -> Value | None:
+    """What divides ``subject`` by a root: x * rsqrt(m), x / sqrt(m), x * m ** -0.5, x * (1 / sqrt(m))."""
+    if root.op == "rsqrt" or (root.op == "pow" and len(root.inputs) == 2 and root.inputs[1].constant == -0.5):
+        return _times(root, subject)
+    if root.op == "sqrt" or (root.op == "pow" and len(root.inputs) == 2 and root.inputs[1].constant == 0.5):
+        for one in followed(root, lambda value: tuple(use for use in value.uses if use.op in {"add", *SAME_NUMBERS})):
+            for use in one.uses:
+                if use.op == "div" and len(use.inputs) == 2 and use.inputs[1] is one:
+                    if same(use.first, subject):
+                        return use
+                    if use.first.constant in (1, 1.0):
+                        return _times(use, subject)
+    return None
+
+
+def _times(root: Value, subject: Value) -> Value | None:
+    for one in followed(root, lambda value: tuple(use for use in value.uses if use.op in SAME_NUMBERS)):
+        for use in one.uses:
+            if use.op == "mul" and any(_holds(other, subject) for other in use.inputs if other is not one):
+                return use
+    return None
+
+
+def _holds(value: Value, subject: Value) -> bool:
+    """``x``, or ``weight * x``."""
+    return same(value, subject) or (value.op == "mul" and any(same(one, subject) for one in value.inputs))
+
+
+def _match(mean: Value, square: Value, root: Value, scaled: Value, subject: Value, flow: Flow) -> Match:
+    roles = {"input": subject}
+    eps = next((one for use in mean.uses if use.op == "add" for one in use.inputs if one is not mean), None)
+    if eps is not None:
+        roles["epsilon"] = eps
+    weighted = next((bare(one) for one in scaled.inputs if one.op == "mul" and not same(one, subject)), None)
+    if weighted is not None:
+        roles["weight"] = next(one for one in weighted.inputs if not same(one, subject))
+    result, last = scaled, scaled
+    for one in followed(scaled, lambda value: tuple(use for use in value.uses if use.op in {"cast", "choice"})):
+        for use in one.uses:
+            if use.op == "mul" and "weight" not in roles:
+                others = [other for other in use.inputs if other is not one]
+                if others:
+                    roles["weight"], result = others[0], use
+        last = one if one.op == "cast" else last
+    steps = tuple(one for one in (square, mean, root, scaled, last, result) if one in flow.values)
+    anchor = root if root.op == "rsqrt" else mean
+    return Match(anchor, result, steps, roles)
+
+
+def _squared(value: Value) -> Value | None:
+    """What a value is the square of."""
+    if value.op == "square" or (value.op == "pow" and len(value.inputs) == 2 and value.inputs[1].constant in (2, 2.0)):
+        return bare(value.first)
+    if value.op == "mul" and len(value.inputs) == 2 and same(*value.inputs):
+        return bare(value.first)
+    return None
+
+
+def _is_over_last(mean: Value) -> bool:
+    """Whether a mean is over the last dimension, and the code says so."""
+    axis = mean.inputs[1] if len(mean.inputs) > 1 else mean.named.get("dim", mean.named.get("axis"))
+    if axis is None:
+        return False
+    if axis.op == "tuple" and axis.inputs:
+        axis = axis.inputs[-1]
+    return axis.constant == -1
+
+
+def _is_centred(subject: Value) -> bool:
+    """Whether the mean was taken away before: a layer norm then, and no RMSNorm."""
+    return any(one.op == "sub" for one in alternatives(subject))
