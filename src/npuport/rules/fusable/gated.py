@@ -75,5 +75,8 @@ def _is_projection(value: Value) -> bool:
 
 def _are_halves(first: Value, second: Value) -> bool:
     """``x[…, :d]`` and ``x[…, d:]``: the same width, and not the same half."""
-    (one, width), (two, other_width) = first.detail, second.detail  # type: ignore[misc]
-    return one != two and width == other_width
+    assert isinstance(first.detail, tuple)
+    assert isinstance(second.detail, tuple)
+    half, width = first.detail
+    other_half, other_width = second.detail
+    return bool(half != other_half and width == other_width)

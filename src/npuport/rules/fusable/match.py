@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from npuport.facts import custom_operator, fused_operator
@@ -75,15 +75,15 @@ def fusable(
     regions = [one.region(context) for one in together]
     fact = fused_operator(operator)
     limits = f"; {fact.limits}" if fact is not None and fact.limits else ""
-    return context.finding(
+    found = context.finding(
         rule,
         (min(start for start, _ in regions), max(end for _, end in regions)),
         message + limits,
         basis=basis or (fact.basis if fact is not None else None),
         operator=fact.call if fact is not None else operator,
-        **together[0].texts(context),
-        **evidence,
     )
+    more = {key: value for key, value in {**together[0].texts(context), **evidence}.items() if value is not None}
+    return replace(found, evidence={**found.evidence, **more})
 
 
 _TORCH = ("import torch", "from torch")
