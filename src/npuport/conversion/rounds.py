@@ -12,7 +12,7 @@ from npuport.conversion.convert import BrokenFixError, Converted, convert_text
 from npuport.conversion.residue import Occurrence, unexplained
 from npuport.findings import Edit, Finding, Severity
 from npuport.rules.cache import FindingsCache, key_of
-from npuport.rules.engine import check_file
+from npuport.rules.engine import check_file, that_may_ask_for_edits
 from npuport.rules.settings import Settings
 from npuport.source.files import SourceFile
 from npuport.source.parallel import Failure, Progress, map_files
@@ -110,6 +110,7 @@ def convert_files(
     With a ``cache``, what was found in the same files before is not sought again.
     A file that a fix would break, or whose fixes never settle, keeps its text and gets a failure.
     """
+    settings = replace(settings, edits_only=True)
     states = [_Progressing(file, file, [], []) for file in files]
     failures: dict[str, Failure] = {}
     outcomes: dict[str, _Outcome | Failure] = {}
@@ -120,6 +121,8 @@ def convert_files(
         project = Project(everything, before=files, earlier=project)
         key = key_of(everything, settings, files if number else ()) if cache is not None else ""
         known = cache.read(key) if cache is not None else {}
+        if cache is not None and not known and number == 0:
+            known = _of_an_analysis(cache.read(key_of(everything, replace(settings, edits_only=False))))
         task = _Task(project, settings, unsafe, frozenset(failures), known)
         current = [state.current for state in looked_at]
         latest = map_files(_convert_once, current, task, jobs, progress if number == 0 else None)
@@ -159,6 +162,11 @@ def convert_files(
         unexplained=tuple(word for outcome in finished for word in outcome.unexplained),
         failures=tuple(failures[path] for path in sorted(failures)),
     )
+
+
+def _of_an_analysis(found: Mapping[str, list[Finding]]) -> dict[str, list[Finding]]:
+    """What a conversion would have found itself, out of what an analysis found."""
+    return {path: that_may_ask_for_edits(findings) for path, findings in found.items()}
 
 
 def _keep(

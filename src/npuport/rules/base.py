@@ -35,6 +35,7 @@ class Rule(ABC):
     markers: ClassVar[tuple[str | tuple[str, str], ...]] = ("cuda",)
     needs: ClassVar[tuple[tuple[str, ...], ...]] = ()  # plain texts: of each group a file holds one, or the rule rests
     nodes: ClassVar[tuple[type[ast.AST], ...]]
+    edits: ClassVar[bool] = True  # whether what it finds may ask for an edit; what does not is no part of a conversion
     agnostic: ClassVar[bool] = False  # whether its fixes are right for the target "agnostic" too
 
     @classmethod

@@ -19,14 +19,14 @@ from npuport.rules.mentions import has_words, mentions_in_python
 from npuport.rules.notebooks import findings_in_notebook
 from npuport.rules.npu_branches import beside_npu_branch
 from npuport.rules.settings import Settings
-from npuport.rules.suppressions import suppress
+from npuport.rules.suppressions import COMMENT, suppress
 from npuport.source.files import FileKind, SourceFile
 from npuport.source.module import Module
 from npuport.source.project import Project
 from npuport.source.text import LineIndex
 from npuport.source.words import WordSearch
 
-__all__ = ["Settings", "all_rules", "check_file"]
+__all__ = ["Settings", "all_rules", "check_file", "that_may_ask_for_edits"]
 
 all_rules = registry.all_rules
 
@@ -39,14 +39,15 @@ def check_file(source: SourceFile, project: Project, settings: Settings) -> list
             return sorted(in_cells, key=_order)
     if source.kind is not FileKind.PYTHON:
         return sorted(findings_in_other_file(source, settings, project), key=_order)
-    active = _active(settings)
+    # Where a comment may silence a rule, it has to run, or the comment would seem unused.
+    active = _active(settings if COMMENT not in source.text else replace(settings, edits_only=False))
     hits = active.hits(LineIndex(source.text))
     if not hits and not has_words(source.text) and not _is_bare_script(source, settings):
         return []
     try:
         module = _module(source, project)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        return [_unparsable(source, error)]
+        return [_unparsable(source, error)] if active.ask_for_edits(hits) or has_words(source.text) else []
     context = Context(module, project, settings)
     findings = _run(context, active, hits) if hits else []
     if settings.target == "import":
@@ -54,7 +55,18 @@ def check_file(source: SourceFile, project: Project, settings: Settings) -> list
         entry = entry_point_finding(context, findings)
         findings += [entry] if entry is not None else []
     findings += mentions_in_python(context, findings)
-    return sorted(suppress(source, findings), key=_order)
+    found = sorted(suppress(source, findings), key=_order)
+    return that_may_ask_for_edits(found) if settings.edits_only else found
+
+
+def that_may_ask_for_edits(findings: Iterable[Finding]) -> list[Finding]:
+    """``findings`` without those of rules that never ask for an edit."""
+    return [finding for finding in findings if finding.code not in _without_edits()]
+
+
+@cache
+def _without_edits() -> frozenset[str]:
+    return frozenset(rule.code for rule in all_rules() if not rule.edits)
 
 
 def _module(source: SourceFile, project: Project) -> Module:
@@ -169,6 +181,7 @@ class _Active:
     markers: dict[str, tuple[_Marker, ...]]  # by the plain text
     search: WordSearch
     interested: dict[type[ast.AST], tuple[tuple[int, Rule], ...]]  # with the bit of each rule
+    editing: int  # the bits of the rules that may ask for an edit
 
     def hits(self, lines: LineIndex) -> dict[int, int]:
         """The lines that hold a match of a marker, with the rules of those markers."""
@@ -187,10 +200,14 @@ class _Active:
         markers = (marker for word in present for marker in self.markers.get(word, ()))
         return any(not marker.needs and marker.pattern.search(text) for marker in markers)
 
+    def ask_for_edits(self, hits: dict[int, int]) -> bool:
+        """Whether a rule that may ask for an edit has a marker among ``hits``."""
+        return any(rules & self.editing for rules in hits.values())
+
 
 @cache
 def _active(settings: Settings) -> _Active:
-    rules = [rule for rule in all_rules() if rule.applies(settings)]
+    rules = [rule for rule in all_rules() if rule.applies(settings) and (rule.edits or not settings.edits_only)]
     bits: dict[tuple[str, str, tuple[tuple[str, ...], ...]], int] = {}
     interested: dict[type[ast.AST], tuple[tuple[int, Rule], ...]] = {}
     for place, rule in enumerate(rules):
@@ -204,7 +221,8 @@ def _active(settings: Settings) -> _Active:
     for (word, pattern, needs), of_rules in bits.items():
         markers[word] = (*markers.get(word, ()), _Marker(re.compile(pattern), needs, of_rules))
     needed = {text for rule in rules for group in rule.needs for text in group}
-    return _Active(markers, WordSearch({*markers, *needed}), interested)
+    editing = sum(1 << place for place, rule in enumerate(rules) if rule.edits)
+    return _Active(markers, WordSearch({*markers, *needed}), interested, editing)
 
 
 def _plain_word(rule: type[Rule], marker: str) -> str:

@@ -9,13 +9,15 @@ from npuport.findings import Applicability, Edit, Finding, Fix, Location, Severi
 from npuport.source.files import SourceFile
 from npuport.source.text import STRING_OR_COMMENT, LineIndex
 
+COMMENT = "npuport: ignore["
+"""What every such comment holds."""
 _COMMENT = re.compile(r"#\s*npuport:\s*ignore\[([A-Z0-9,\s]+)\][^\r\n]*")
 
 
 def suppress(source: SourceFile, findings: Iterable[Finding]) -> list[Finding]:
     """``findings`` without the suppressed ones, plus a finding for each suppression that is not needed."""
     found = list(findings)
-    if "npuport: ignore[" not in source.text:
+    if COMMENT not in source.text:
         return found
     kept: list[Finding] = list(found)
     index = LineIndex(source.text)

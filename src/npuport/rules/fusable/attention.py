@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from npuport.findings import Finding
 from npuport.rules.base import Context
 from npuport.rules.fusable.dataflow import Flow
-from npuport.rules.fusable.match import FusableRule, Match, fusable
+from npuport.rules.fusable.match import TORCH, FusableRule, Match, fusable
 from npuport.rules.fusable.values import Value, bare
 
 _PRODUCTS = {"matmul", "einsum", "baddbmm"}
@@ -29,6 +29,8 @@ class AttentionByHand(FusableRule):
     name = "attention-in-steps"
     markers = ("softmax", "Softmax")
     words = ("softmax", "Softmax", "Module")
+    holds = re.compile(r"matmul|bmm\b|einsum|@|\.mm\(")
+    needs = (TORCH, ("matmul", "bmm", "einsum", " @ ", ".mm("))
 
     @staticmethod
     def matches(flow: Flow, context: Context) -> list[Match]:  # noqa: ARG004
@@ -47,7 +49,7 @@ class AttentionByHand(FusableRule):
             message += ", with scale=1.0, for none is seen here"
         if "bias" in match.roles:
             message += ", or torch_npu.npu_fusion_attention, which takes an added bias as pse"
-        yield fusable(self, [match], context, "scaled_dot_product_attention", message, weights_kept=_kept(match))
+        yield fusable(self, [match], context, "scaled_dot_product_attention", message, kept=_kept(match))
 
 
 def attention_in(flow: Flow) -> list[Match]:

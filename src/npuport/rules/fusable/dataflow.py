@@ -101,11 +101,11 @@ class Flow:
         return bool(ends)
 
 
-def flow_around(node: ast.AST, context: Context) -> Flow | None:
-    """The dataflow of the innermost function around a linked node; None at module and class level."""
+def function_around(node: ast.AST) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
+    """The innermost function around a linked node; None at module and class level."""
     for around in ancestors(node):
         if isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef):
-            return flow_of(around, context)
+            return around
     return None
 
 

@@ -269,11 +269,15 @@ class Evaluator:
 
     def _unknown_call(self, node: ast.Call, arguments: list[Value], named: dict[str, Value]) -> Value:
         function = node.func
-        if isinstance(function, ast.Attribute) and not arguments and _path(function) is None:
-            arguments = [self.value(function.value)]
+        if isinstance(function, ast.Attribute) and self._is_local(function.value):
+            arguments.insert(0, self.value(function.value))
         made = self._new("call", (*arguments, *named.values()), node, _path(function))
         made.named = named
         return made
+
+    def _is_local(self, owner: ast.expr) -> bool:
+        """Whether the owner of a method is computed in this function."""
+        return owner.id in self.names and owner.id != "self" if isinstance(owner, ast.Name) else _path(owner) is None
 
     def _operation(self, op: str, node: ast.Call, arguments: list[Value], named: dict[str, Value]) -> Value:
         if op in _TENSOR_LISTS and arguments and arguments[0].op == "tuple":

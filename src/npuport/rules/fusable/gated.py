@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from npuport.findings import Finding
 from npuport.rules.base import Context
 from npuport.rules.fusable.dataflow import Flow
-from npuport.rules.fusable.match import FusableRule, Match, fusable, is_available
+from npuport.rules.fusable.match import TORCH, FusableRule, Match, fusable, is_available
 from npuport.rules.fusable.values import SAME_NUMBERS, Value, bare, followed, same
 
 _ACTIVATIONS = ("silu", "gelu", "activation")
@@ -21,6 +22,8 @@ class GatedUnitInSteps(FusableRule):
     name = "gated-unit-in-steps"
     markers = tuple((f"{name}(", rf"(?<![a-zA-Z]){name}\(") for name in _CALLS)
     words = ("silu", "gelu", "swish", "act", "nonlinearity")
+    holds = re.compile(r"\*")
+    needs = (TORCH, (" * ",))
 
     @staticmethod
     def matches(flow: Flow, context: Context) -> list[Match]:  # noqa: ARG004
@@ -75,8 +78,6 @@ def _is_projection(value: Value) -> bool:
 
 def _are_halves(first: Value, second: Value) -> bool:
     """``x[…, :d]`` and ``x[…, d:]``: the same width, and not the same half."""
-    assert isinstance(first.detail, tuple)
-    assert isinstance(second.detail, tuple)
-    half, width = first.detail
-    other_half, other_width = second.detail
-    return bool(half != other_half and width == other_width)
+    if not isinstance(first.detail, tuple) or not isinstance(second.detail, tuple):
+        return False
+    return bool(first.detail[0] != second.detail[0] and first.detail[1] == second.detail[1])

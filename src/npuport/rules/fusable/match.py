@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import ast
+import re
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from npuport.facts import custom_operator, fused_operator
-from npuport.findings import Basis, Finding, Severity
+from npuport.findings import Finding, Severity
 from npuport.rules.base import Context, Rule
-from npuport.rules.fusable.dataflow import Flow, flow_around
+from npuport.rules.fusable.dataflow import Flow, flow_of, function_around
 from npuport.rules.fusable.values import Value
 
 
@@ -67,10 +68,13 @@ def fusable(
     context: Context,
     operator: str,
     message: str,
-    basis: Basis | None = None,
-    **evidence: object,
+    kept: bool | None = None,
+    tensors: int | None = None,
 ) -> Finding:
-    """One finding for ``matches`` that stand together: the region of all, the roles of the first."""
+    """One finding for ``matches`` that stand together: the region of all, the roles of the first.
+
+    ``kept`` says that the code hands on the weights of an attention, ``tensors`` how many tensors it treats alike.
+    """
     together = list(matches)
     regions = [one.region(context) for one in together]
     fact = fused_operator(operator)
@@ -79,23 +83,29 @@ def fusable(
         rule,
         (min(start for start, _ in regions), max(end for _, end in regions)),
         message + limits,
-        basis=basis or (fact.basis if fact is not None else None),
+        basis=fact.basis if fact is not None else None,
         operator=fact.call if fact is not None else operator,
+        weights_kept=kept,
+        tensors=tensors,
     )
-    more = {key: value for key, value in {**together[0].texts(context), **evidence}.items() if value is not None}
-    return replace(found, evidence={**found.evidence, **more})
+    return replace(found, evidence={**found.evidence, **together[0].texts(context)})
 
 
-_TORCH = ("import torch", "from torch")
+TORCH = ("import torch", "from torch")
+"""What a file with code for PyTorch holds."""
 
 
 class FusableRule(Rule):
-    """A pattern as a rule: shown a call whose name holds one of ``words``, it looks through the function around it."""
+    """A pattern as a rule: shown a call whose name holds one of ``words``, it looks through the function around it.
+
+    ``holds`` is what the text of such a function always has; looking for it saves following many others.
+    """
 
     severity = Severity.INFO
-    needs = (_TORCH,)
+    edits = False
     nodes: ClassVar[tuple[type[ast.AST], ...]] = (ast.Call,)
     words: ClassVar[tuple[str, ...]]
+    holds: ClassVar[re.Pattern[str]]
 
     @staticmethod
     @abstractmethod
@@ -107,11 +117,12 @@ class FusableRule(Rule):
         """The finding for one match, if a fused operator is there for it."""
 
     def check(self, node: ast.AST, context: Context) -> Iterator[Finding]:
-        if not self.interests(node) or not any(text in context.module.text for text in _TORCH):
+        if not self.interests(node):
             return
-        flow = flow_around(node, context)
-        if flow is None:
+        function = function_around(node)
+        if function is None or not self.holds.search(context.module.text, *context.module.lines.span(function)):
             return
+        flow = flow_of(function, context)
         for match in self.found(flow, context):
             if match.anchor.node is node:
                 yield from self.report(match, flow, context)

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from npuport.findings import Finding
 from npuport.rules.base import Context
 from npuport.rules.fusable.dataflow import Flow
-from npuport.rules.fusable.match import FusableRule, Match, fusable, is_available
+from npuport.rules.fusable.match import TORCH, FusableRule, Match, fusable, is_available
 from npuport.rules.fusable.values import SAME_NUMBERS, Value, alternatives, bare, followed, same
 
 _TO_ROOT = SAME_NUMBERS | {"add", "choice", "clamp"}
+# (x**2).mean(, x.pow(2).mean(, torch.square(x).mean(, (x * x).mean(, and the same as torch.mean(…)
+_MEAN_SQUARE = (
+    r"(?:\*\*\s*2\)|pow\(2\)|square\(\w*\)|(\w+) \* \1\))\.mean\("
+    r"|\bmean\(.*(?:\*\*|square|pow|(\w+) \* \2\b)"
+)
 
 
 class RmsNormInSteps(FusableRule):
@@ -18,11 +24,10 @@ class RmsNormInSteps(FusableRule):
 
     code = "NP643"
     name = "rms-norm-in-steps"
-    markers = (
-        "rsqrt",
-        ("mean(", r"\*\*\s*2\)\.mean\(|pow\(2\)\.mean\(|square\(\w*\)\.mean\(|\bmean\(.*(?:\*\*|square|pow)"),
-    )
+    markers = ("rsqrt", ("mean(", _MEAN_SQUARE))
     words = ("rsqrt", "mean")
+    holds = re.compile(r"mean\(")
+    needs = (TORCH, ("mean(",))
 
     @staticmethod
     def matches(flow: Flow, context: Context) -> list[Match]:  # noqa: ARG004

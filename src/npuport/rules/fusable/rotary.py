@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from npuport.findings import Finding
 from npuport.rules.base import Context
 from npuport.rules.fusable.dataflow import Flow, flow_of
-from npuport.rules.fusable.match import FusableRule, Match, fusable, is_available
+from npuport.rules.fusable.match import TORCH, FusableRule, Match, fusable, is_available
 from npuport.rules.fusable.values import SAME_NUMBERS, Value, bare, followed, same
 
 _BY_NAME = re.compile(r"(?i)rotate_?(?:half|every_two|pairwise|interleaved?|neox|gptj)|rot(?:ate)?(?:_half)?$")
@@ -32,6 +32,8 @@ class RotaryInSteps(FusableRule):
     )
     nodes = (ast.Call, ast.BinOp)
     words = ("rot", "cat", "stack", "view_as_real")
+    holds = re.compile(r"\*")
+    needs = (TORCH, ("cos", "view_as_real", "freqs_cis"))
 
     def interests(self, node: ast.AST) -> bool:
         return isinstance(node.op, ast.Sub) if isinstance(node, ast.BinOp) else super().interests(node)

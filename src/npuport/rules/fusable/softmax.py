@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from npuport.findings import Finding
 from npuport.rules.base import Context
 from npuport.rules.fusable.attention import attention_in
 from npuport.rules.fusable.dataflow import Flow
-from npuport.rules.fusable.match import FusableRule, Match, fusable, is_available
+from npuport.rules.fusable.match import TORCH, FusableRule, Match, fusable, is_available
 from npuport.rules.fusable.values import Value
 
 _MASKING = {"masked_fill", "where"}
@@ -21,6 +22,8 @@ class MaskedSoftmaxInSteps(FusableRule):
     name = "masked-softmax-in-steps"
     markers = ("softmax", "Softmax")
     words = ("softmax", "Softmax", "Module")
+    holds = re.compile(r"masked_fill|where\(")
+    needs = (TORCH, ("masked_fill", "where("))
 
     @staticmethod
     def matches(flow: Flow, context: Context) -> list[Match]:  # noqa: ARG004

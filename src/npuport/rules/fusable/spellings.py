@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from functools import cache
 
 from npuport.rules.base import Context
@@ -66,6 +67,7 @@ _MODULES = {
     "Identity": "copy",
 }
 _OTHER_FRAMEWORKS = {"numpy", "scipy", "tensorflow", "keras", "jax", "flax", "paddle", "mindspore", "builtins", "math"}
+_ACTIVATION = re.compile(r"(?i)act|lu|swish|sigm|nonlin")
 # Tables of activations, from which a configuration chooses: transformers' and timm's.
 _TABLES = {"ACT2FN", "ACT2CLS"}
 _CHOOSERS = {"get_activation", "get_activation_fn", "get_act_fn", "get_act_layer", "create_act_layer"}
@@ -94,12 +96,15 @@ def operation_of_method(name: str) -> str | None:
 
 def operation_of_member(name: str, scope: Scope, context: Context) -> str | None:
     """The operation of ``self.name(…)``: from what the class assigns to it, or from the name where that is plain."""
+    plain = operation_by_name(name)
+    if plain is not None or not _ACTIVATION.search(name):
+        return plain
     around = scope.enclosing_class()
     for value, inner in around.assigned_on_self.get(name, ()) if around is not None else ():
         made = _operation_of_value(value, inner, context) if value is not None else None
         if made is not None:
             return made
-    return operation_by_name(name)
+    return None
 
 
 @cache
