@@ -5,7 +5,8 @@ from __future__ import annotations
 from npuport.rules.base import Rule
 from npuport.rules.fusable.attention import AttentionByHand
 from npuport.rules.fusable.gated import GatedUnitInSteps
-from npuport.rules.fusable.normalization import RmsNormInSteps
+from npuport.rules.fusable.normalization import ResidualAndNormInSteps, RmsNormInSteps
+from npuport.rules.fusable.optimizers import OptimizerInSteps
 from npuport.rules.fusable.rotary import RotaryInSteps
 from npuport.rules.fusable.softmax import MaskedSoftmaxInSteps
 
@@ -15,4 +16,6 @@ RULES: tuple[type[Rule], ...] = (
     RmsNormInSteps,
     RotaryInSteps,
     GatedUnitInSteps,
+    ResidualAndNormInSteps,
+    OptimizerInSteps,
 )

@@ -40,6 +40,34 @@ class RmsNormInSteps(FusableRule):
             yield fusable(self, [match], context, "npu_rms_norm", message)
 
 
+class ResidualAndNormInSteps(FusableRule):
+    """A residual is added, and the sum goes through a layer norm."""
+
+    code = "NP646"
+    name = "residual-and-norm-in-steps"
+    markers = (("orm(", r"[nN]orm\([^#]*[\w)\]] \+ "),)
+    words = ("norm", "Norm")
+    holds = re.compile(r"[nN]orm\(")
+    needs = (TORCH, ("LayerNorm", "layer_norm"))
+
+    @staticmethod
+    def matches(flow: Flow, context: Context) -> list[Match]:  # noqa: ARG004
+        return [match for norm in flow.of("layer_norm") if (match := _residual(norm)) is not None]
+
+    def report(self, match: Match, flow: Flow, context: Context) -> Iterator[Finding]:  # noqa: ARG002
+        if is_available("npu_add_layer_norm", context):
+            message = "a sum and its layer norm: torch_npu.npu_add_layer_norm computes both in one fused kernel"
+            yield fusable(self, [match], context, "npu_add_layer_norm", message)
+
+
+def _residual(norm: Value) -> Match | None:
+    """``norm(x + y)`` of two tensors; a number or a parameter is no residual."""
+    total = norm.first
+    if total.op != "add" or len(total.inputs) != 2 or any(one.op in {"constant", "attribute"} for one in total.inputs):
+        return None
+    return Match(norm, norm, (total, norm), {"input": total.inputs[0], "residual": total.inputs[1]})
+
+
 def _rms_norm(mean: Value, flow: Flow) -> Match | None:
     square = bare(mean.first)
     subject = _squared(square)

@@ -66,8 +66,16 @@ _MODULES = {
     "RMSNorm": "rms_norm",
     "Identity": "copy",
 }
+_ACTIVATIONS_BY_NAME = {
+    "silu": "silu",
+    "gelu": "gelu",
+    "act": "activation",
+    "act_fn": "activation",
+    "activation_fn": "activation",
+    "activation_func": "activation",
+}
 _OTHER_FRAMEWORKS = {"numpy", "scipy", "tensorflow", "keras", "jax", "flax", "paddle", "mindspore", "builtins", "math"}
-_ACTIVATION = re.compile(r"(?i)act|lu|swish|sigm|nonlin")
+_TOLD_BY_CLASS = re.compile(r"(?i)act|lu|swish|sigm|nonlin|norm")
 # Tables of activations, from which a configuration chooses: transformers' and timm's.
 _TABLES = {"ACT2FN", "ACT2CLS"}
 _CHOOSERS = {"get_activation", "get_activation_fn", "get_act_fn", "get_act_layer", "create_act_layer"}
@@ -97,20 +105,22 @@ def operation_of_method(name: str) -> str | None:
 def operation_of_member(name: str, scope: Scope, context: Context) -> str | None:
     """The operation of ``self.name(…)``: from what the class assigns to it, or from the name where that is plain."""
     plain = operation_by_name(name)
-    if plain is not None or not _ACTIVATION.search(name):
+    if plain not in {None, "activation"} or not _TOLD_BY_CLASS.search(name):
         return plain
     around = scope.enclosing_class()
     for value, inner in around.assigned_on_self.get(name, ()) if around is not None else ():
         made = _operation_of_value(value, inner, context) if value is not None else None
         if made is not None:
             return made
-    return None
+    return plain
 
 
 @cache
 def operation_by_name(name: str) -> str | None:
     """What a module called ``attn_dropout`` or ``scale_mask_softmax`` does; its class is known at run time only."""
     lowered = name.lower()
+    if lowered in _ACTIVATIONS_BY_NAME:
+        return _ACTIVATIONS_BY_NAME[lowered]
     if "drop" in lowered and "path" not in lowered and "shape" not in lowered:
         return "dropout"
     if "softmax" in lowered and "log" not in lowered:
