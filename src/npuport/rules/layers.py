@@ -177,16 +177,19 @@ _NAMESPACES = ("torch.sparse", "torch.func.", "torch.nested.", "torch.smm", "tor
 _IN_NAMESPACES = [name for name in all_torch_names() if name.name.startswith(_NAMESPACES)]
 
 
+def _namespace_markers() -> tuple[tuple[str, str], ...]:
+    """For each name its last part, with the module before it or in an import."""
+    parts = sorted({tuple(one.name.rsplit(".", 2)[-2:]) for one in _IN_NAMESPACES})
+    return tuple((last, rf"(?:\b{owner}\.|\bimport\b.*\b){last}\b") for owner, last in parts)
+
+
 class DocumentedAsUnsupported(Rule):
     """Sparse and nested tensors, and transforms of functions, that torch_npu refuses or does not claim to support."""
 
     code = "NP467"
     name = "sparse-nested-or-transformed"
     severity = Severity.INFO
-    markers = tuple((last, rf"\b{last}\b") for last in sorted({one.name.rpartition(".")[2] for one in _IN_NAMESPACES}))
-    needs = (  # "func" alone stands in nearly every file
-        ("torch.func", *_NAMESPACES, "import sparse", "import func", "import nested", "import functional_call"),
-    )
+    markers = _namespace_markers()
     nodes = (ast.Call,)
 
     def check(self, node: ast.AST, context: Context) -> Iterator[Finding]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from npuport.findings import Applicability, Basis, Edit, Finding, Fix, Severity
 from npuport.rules.base import Context, Rule
+from npuport.source.module import ancestors
 
 _SET_DEVICE = {
     "torch.cuda.set_device",
@@ -213,4 +215,115 @@ def _with_float32(made: list[ast.Call], context: Context) -> Fix | None:
     return context.fix(edits, Applicability.UNSAFE, "reduce float32")
 
 
-RULES: tuple[type[Rule], ...] = (GlobalRankAsDevice, ForkWithDevices, DeviceIdAsNumber, DtypeOfCollective)
+class GroupOfSomeRanks(Rule):
+    """A process group is made by those ranks only that are in it."""
+
+    code = "NP315"
+    name = "group-of-some-ranks"
+    severity = Severity.WARNING
+    agnostic = True
+    markers = (r"\bnew_group\(",)
+    nodes = (ast.Call,)
+
+    def check(self, node: ast.AST, context: Context) -> Iterator[Finding]:
+        assert isinstance(node, ast.Call)
+        if context.name_of(node.func) != "torch.distributed.new_group":
+            return
+        if any(keyword.arg in {"use_local_synchronization", None} for keyword in node.keywords):
+            return
+        if not any(isinstance(around, ast.If) and _chooses_ranks(around, node) for around in ancestors(node)):
+            return
+        end = context.module.lines.span(node)[1]
+        joint = ", " if node.args or node.keywords else ""
+        yield context.finding(
+            self,
+            node.func,
+            "all ranks have to make a group, in the same order, or some wait for ever: make it outside of this branch,"
+            " or with use_local_synchronization=True by its members alone",
+            fix=context.fix(
+                [Edit(end - 1, end - 1, f"{joint}use_local_synchronization=True")],
+                Applicability.UNSAFE,
+                "only members wait for one another",
+            ),
+            basis=Basis("torch.distributed.new_group", "documented", "torch 2.13.0"),
+        )
+
+
+def _chooses_ranks(branch: ast.If, node: ast.AST) -> bool:
+    """Whether a branch depends on the rank of the process, and ``node`` is in one side of it only."""
+    names = {
+        part.id if isinstance(part, ast.Name) else part.attr
+        for part in ast.walk(branch.test)
+        if isinstance(part, ast.Name | ast.Attribute)
+    }
+    asked = any(name == "rank" or name.endswith(("_rank", "get_rank")) for name in names)
+    sized = any("size" in name for name in names)
+    both = bool(branch.orelse) and all(
+        any("new_group" in ast.dump(statement) for statement in side) for side in (branch.body, branch.orelse)
+    )
+    return asked and not sized and not both and not any(part is node for part in ast.walk(branch.test))
+
+
+class UnusedParametersSought(Rule):
+    """DistributedDataParallel looks for unused parameters at every step."""
+
+    code = "NP316"
+    name = "unused-parameters-sought"
+    severity = Severity.INFO
+    markers = (r"\bfind_unused_parameters\s*=\s*True\b",)
+    nodes = (ast.Call,)
+
+    def check(self, node: ast.AST, context: Context) -> Iterator[Finding]:
+        assert isinstance(node, ast.Call)
+        name = context.name_of(node.func) or ""
+        if not name.startswith("torch.nn.parallel.") or not name.endswith("DistributedDataParallel"):
+            return
+        for keyword in node.keywords:
+            if keyword.arg == "find_unused_parameters" and getattr(keyword.value, "value", None) is True:
+                yield context.finding(
+                    self,
+                    keyword,
+                    "this walks the whole graph on the host at every step, which an NPU waits for: leave it out where"
+                    " every parameter has a gradient; broadcast_buffers=False saves a broadcast of unchanged buffers",
+                    basis=Basis("torch.nn.parallel.DistributedDataParallel", "documented", "torch 2.13.0"),
+                )
+
+
+class ThreadWithoutDevice(Rule):
+    """A thread works on the device, and only its parent has chosen which."""
+
+    code = "NP317"
+    name = "thread-without-device"
+    severity = Severity.WARNING
+    markers = (r"\bThread\(",)
+    needs = (("set_device",),)
+    nodes = (ast.Call,)
+
+    def check(self, node: ast.AST, context: Context) -> Iterator[Finding]:
+        assert isinstance(node, ast.Call)
+        if context.name_of(node.func) != "threading.Thread":
+            return
+        for keyword in node.keywords:
+            own = context.definition_of(keyword.value) if keyword.arg == "target" else None
+            if own is None or own.is_class or own.path != context.module.path:
+                continue
+            text = own.module.segment(own.node)
+            if re.search(r"\.(?:cuda|npu)\(\)|[\"'](?:cuda|npu)[\"']", text) and "set_device" not in text:
+                yield context.finding(
+                    self,
+                    keyword.value,
+                    "a thread begins on device 0, whatever device its parent has set: call set_device first in it, or"
+                    " name the device with its number",
+                    basis=Basis("torch_npu on a simulated CANN", "measured", "2.13.0"),
+                )
+
+
+RULES: tuple[type[Rule], ...] = (
+    GlobalRankAsDevice,
+    ForkWithDevices,
+    DeviceIdAsNumber,
+    DtypeOfCollective,
+    GroupOfSomeRanks,
+    UnusedParametersSought,
+    ThreadWithoutDevice,
+)

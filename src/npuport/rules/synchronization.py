@@ -124,6 +124,62 @@ class SizeFromData(Rule):
         )
 
 
+class MaskAsIndex(Rule):
+    """A tensor is indexed with a mask in a forward pass, so that only the data decides the size of the result."""
+
+    code = "NP618"
+    name = "mask-as-index"
+    severity = Severity.ADVICE
+    markers = (("mask", r"mask\w*\s*=[^=].*(?:[<>]|[=!]=)"),)
+    needs = (("def forward", "def loss", "def compute_loss", ".backward("), ("mask]",))
+    nodes = (ast.Assign,)
+
+    def check(self, node: ast.AST, context: Context) -> Iterator[Finding]:
+        assert isinstance(node, ast.Assign)
+        target = node.targets[0]
+        if not isinstance(target, ast.Name) or not _in_training(node) or not _imports_torch(context):
+            return
+        scope = context.scope(node)
+        values = [binding.value for binding in scope.bindings.get(target.id, [])]
+        if not values or values[0] is not node.value or not all(value and _is_mask(value) for value in values):
+            return
+        for use in context.module.uses(target.id):
+            index = parent(use) if isinstance(parent(use), ast.UnaryOp) else use
+            around = parent(index) if index is not None else None
+            if isinstance(around, ast.Subscript) and around.slice is index and context.scope(use) is scope:
+                yield context.finding(self, around, _said(around), basis=_PREPARED)
+
+
+_PREPARED = Basis("an operator is compiled or tiled for the shape of its inputs", "documented", "CANN")
+
+
+def _said(node: ast.Subscript) -> str:
+    """What an index with a mask costs, where it is read and where it is assigned to."""
+    if not isinstance(node.ctx, ast.Store):
+        return (
+            "the size of the result depends on the data: the host waits for it, and what follows is prepared anew for"
+            " each size; a product with the mask, or torch.where, keeps the size"
+        )
+    around = parent(node)
+    value = around.value if isinstance(around, ast.Assign) else None
+    plain = isinstance(value.operand if isinstance(value, ast.UnaryOp) else value, ast.Constant)
+    remedy = "masked_fill" if plain else "torch.where"
+    return f"assigning through a mask looks for its places first: {remedy} computes the same at once"
+
+
+def _is_mask(node: ast.expr) -> bool:
+    """Whether a value is made by comparisons alone."""
+    if isinstance(node, ast.Compare):
+        return len(node.ops) == 1 and not isinstance(node.ops[0], ast.In | ast.NotIn | ast.Is | ast.IsNot)
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Invert):
+        return _is_mask(node.operand)
+    return (
+        isinstance(node, ast.BinOp)
+        and isinstance(node.op, ast.BitAnd | ast.BitOr)
+        and (_is_mask(node.left) or _is_mask(node.right))
+    )
+
+
 def _is_numpy(function: ast.expr, context: Context) -> bool:
     """Whether the array is NumPy's as far as the code shows: ``np.abs(x).nonzero()``, ``x.numpy().nonzero()``."""
     owner = function.value if isinstance(function, ast.Attribute) else function
@@ -152,7 +208,7 @@ class RoundTripThroughTheHost(Rule):
     code = "NP615"
     name = "round-trip-through-the-host"
     severity = Severity.ADVICE
-    markers = (r"\.cpu\(\)", r"\.numpy\(\)")
+    markers = tuple((word, rf"{re.escape(word)}.*\.(?:cuda|npu|to)\(") for word in (".cpu()", ".numpy()"))
     needs = (("def forward", "def loss", "def compute_loss", ".backward("), (".cuda(", ".npu(", ".to("))
     nodes = (ast.Call,)
 
@@ -189,7 +245,7 @@ def _goes_to_the_host(node: ast.AST) -> bool:
     )
 
 
-_LENGTHS = re.compile(r"^(?:\w*_)?cu_?seq_?lens?(?:_\w+)?$")
+_LENGTHS = re.compile(r"^(?:\w*_)?cu_seq_?lens?(?:_\w+)?$")
 
 
 class LengthsOnTheDevice(Rule):
@@ -198,7 +254,7 @@ class LengthsOnTheDevice(Rule):
     code = "NP617"
     name = "lengths-on-the-device"
     severity = Severity.ADVICE
-    markers = (r"\bcu_?seq_?lens?\w*",)
+    markers = tuple(("cu_seq", rf"\bcu_seq_?lens?\w*\.{move}\(") for move in ("to", "cuda", "npu"))
     needs = (("flash_attn", "varlen", "npu_fusion_attention"),)
     nodes = (ast.Call,)
 
@@ -219,4 +275,10 @@ class LengthsOnTheDevice(Rule):
             )
 
 
-RULES: tuple[type[Rule], ...] = (WaitInTrainingLoop, SizeFromData, RoundTripThroughTheHost, LengthsOnTheDevice)
+RULES: tuple[type[Rule], ...] = (
+    WaitInTrainingLoop,
+    SizeFromData,
+    RoundTripThroughTheHost,
+    LengthsOnTheDevice,
+    MaskAsIndex,
+)

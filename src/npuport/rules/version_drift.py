@@ -17,7 +17,7 @@ def _markers() -> tuple[tuple[str, str], ...]:
     """One marker for all that stood in one module."""
     names = [one.name for one in all_removed_names() if not one.name.startswith(_SIX)]
     ends = {name.rpartition(".")[2] for name in names}
-    return (("_six", r"\b_six\b"), *((end, rf"(?<!\w){end}\b") for end in sorted(ends)))
+    return (("_six", r"\b_six\b"), *((end, rf"(?:\btorch\b.*|\bdist\.)\b{end}\b") for end in sorted(ends)))
 
 
 class RemovedTorchName(Rule):
@@ -243,8 +243,9 @@ class RemovedNumpyName(Rule):
     name = "removed-numpy-name"
     severity = Severity.WARNING
     agnostic = True
-    markers = ((".", rf"\.(?:{'|'.join(sorted(name.rpartition('.')[2] for name in _NUMPY))})\b"),)
-    needs = (("import numpy", "from numpy"),)
+    markers = tuple(
+        (spelled, rf"\b{spelled}\b") for name in _NUMPY for spelled in (name, name.replace("numpy", "np", 1))
+    )
     nodes = (ast.Attribute,)
 
     def check(self, node: ast.AST, context: Context) -> Iterator[Finding]:
