@@ -12,6 +12,7 @@ import inspect
 import json
 import os
 import sys
+import tempfile
 import traceback
 import types
 from collections.abc import Callable
@@ -57,7 +58,9 @@ def outcome(probe: Callable[[], None]) -> str:
 
 
 def main() -> None:
+    report = Path(sys.argv[2]).absolute()
     module = load(sys.argv[1])
+    os.chdir(tempfile.mkdtemp())  # profilers write where they are
     only = set(sys.argv[3:])
     probes = {
         name: value
@@ -70,7 +73,7 @@ def main() -> None:
         and (not only or name in only)
     }
     found = {name: outcome(probe) for name, probe in probes.items()}
-    Path(sys.argv[2]).write_text(json.dumps(found, indent=1), encoding="utf-8")
+    report.write_text(json.dumps(found, indent=1), encoding="utf-8")
 
 
 if __name__ == "__main__":
