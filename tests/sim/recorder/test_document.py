@@ -20,9 +20,9 @@ RUN = Run(["train.py"], "Ascend910B3", 1, 64, "2.13.0", "2.13.0", exit_code=0)
 
 def record(**changes: Any) -> dict[str, Any]:
     base: dict[str, Any] = {
-        "format": 1, "pid": 1, "rank": None, "argv": ["train.py"], "directory": "/work/run", "started": 100.0,
+        "format": 1, "pid": 1, "rank": None, "argv": ["train.py"], "directory": "/home/me/run", "started": 100.0,
         "seconds": 2.0, "until": 102.0, "steps": 10,
-        "sites": [["/work/run/train.py", 3, "main", None, None],
+        "sites": [["/home/me/run/train.py", 3, "main", None, None],
                   ["/elsewhere/model.py", 4, "forward", "lib/x.py:5", "call()"]],
         "operators": [], "events": [], "refusals": [], "memory": [], "allocator": [], "ended": "exit", "error": None,
     }  # fmt: skip
@@ -114,7 +114,7 @@ def test_ranks_become_one_report() -> None:
 
 def test_the_first_rank_to_fail_is_the_one_to_blame() -> None:
     error = {"type": "RuntimeError", "message": "HCCL", "site": None}
-    cause = {"type": "ValueError", "message": "bad", "site": ["/work/run/train.py", 9, "main", None, None]}
+    cause = {"type": "ValueError", "message": "bad", "site": ["/home/me/run/train.py", 9, "main", None, None]}
     document = built(record(rank=0, error=error, until=105.0), record(rank=1, error=cause, until=103.0))
     assert document["error"] == {
         "rank": 1,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from typing import Any
 
@@ -84,8 +83,11 @@ def nvmlDeviceGetUtilizationRates(handle: int) -> _Utilization:
 
 
 def nvmlSystemGetDriverVersion() -> str:
-    """CANN's version, where torch_npu knows it."""
-    return str(os.environ.get("ASCEND_VERSION") or torch.version.__dict__.get("cann") or "unknown")
+    """CANN's version, as torch_npu says it. Raises NVMLError_NotSupported where it does not."""
+    version = getattr(torch.version, "cann", None)
+    if version is None:
+        raise NVMLError_NotSupported(NVML_ERROR_NOT_SUPPORTED, "Not Supported: torch_npu does not know CANN's version")
+    return str(version)
 
 
 def __getattr__(name: str) -> Any:

@@ -50,7 +50,7 @@ def flash_attn_func(
         scale=softmax_scale,
         dropout=dropout_p,
         causal="bottom right" if causal else "",
-        window=tuple(window_size),  # type: ignore[arg-type]  # a list in some programs
+        window=(window_size[0], window_size[1]),  # a list in some programs
     )
 
 
@@ -94,7 +94,7 @@ def flash_attn_varlen_func(
         scale=softmax_scale,
         dropout=dropout_p,
         causal="bottom right" if causal else "",
-        window=tuple(window_size),  # type: ignore[arg-type]
+        window=(window_size[0], window_size[1]),
         lengths=(cu_seqlens_q[1:].tolist(), cu_seqlens_k[1:].tolist()),
     )
 
