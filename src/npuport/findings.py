@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -86,3 +87,36 @@ class Finding:
     evidence: dict[str, Any] = field(default_factory=dict, hash=False)
     basis: Basis | None = None
     fix: Fix | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """An English sentence with ``{placeholders}`` and their values; the template is the key of its translations."""
+
+    template: str
+    values: Mapping[str, object] = field(default_factory=dict, hash=False)
+
+    def __str__(self) -> str:
+        return self.template.format(**self.values)
+
+
+def say(template: str, **values: object) -> Sentence:
+    """A sentence that a renderer says in the user's language."""
+    return Sentence(template, values)
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """One thing that is wrong with a machine: what was seen, why it matters, and what repairs it.
+
+    ``commands`` are lines of shell that do what ``fix`` says; empty where a person has to decide.
+    """
+
+    code: str  # such as "ND101"
+    name: str  # the check's kebab-case name, which states the bad state
+    severity: Severity
+    seen: Sentence
+    why: Sentence
+    fix: Sentence
+    commands: tuple[str, ...]
+    basis: Basis

@@ -11,15 +11,16 @@ import pytest
 
 import npuport
 from npuport.errors import UserError
+from npuport.facts import all_environment_checks
 from npuport.findings import Applicability
 from npuport.report.chinese import SENTENCES
 from npuport.report.groups import Group
 from npuport.report.language import language, translate, translate_error
 
 PACKAGE = Path(npuport.__file__).parent
-SPEAKING = ("cli", "report", "source", "analysis", "conversion", "sim")
+SPEAKING = ("cli", "report", "source", "analysis", "conversion", "sim", "environment")
 IN_TEMPLATE = re.compile(r"""\b(?:t|head)\((["'])(.+?)\1|\bcounted\([^"]*"([^"]+)"\)""")
-CALLS = {"translate", "UserError", "InputError", "OutputError"}
+CALLS = {"translate", "say", "UserError", "InputError", "OutputError"}
 MADE_ELSEWHERE = {"{message}.", "{problem}\n  {next_step}"}  # their words come from other packages
 
 
@@ -38,6 +39,7 @@ def sentences() -> set[str]:
     for path in (PACKAGE / "report" / "templates").glob("*.j2"):
         for _, sentence, noun in IN_TEMPLATE.findall(path.read_text(encoding="utf-8")):
             found |= {sentence} if sentence else {f"{{number}} {noun}", f"{{number}} {noun}s"}
+    found |= {entry.why for entry in all_environment_checks()}
     return found - MADE_ELSEWHERE
 
 

@@ -9,6 +9,7 @@ import typer
 from npuport import __version__
 from npuport.cli.analyze import analyze
 from npuport.cli.convert import convert
+from npuport.cli.doctor import doctor
 from npuport.cli.explain import explain
 from npuport.cli.guide import guide
 from npuport.cli.run import run
@@ -28,6 +29,7 @@ app.command(short_help="Say what a source tree needs before it trains on an NPU.
 app.command(short_help="Rewrite CUDA code for the NPU.")(guard()(convert))
 app.command(short_help="Take a conversion in place back.")(guard()(undo))
 app.command(short_help="Write a migration guide for one source tree.")(guard()(guide))
+app.command(short_help="Say what on this machine keeps training from running on an NPU.")(guard()(doctor))
 app.command(short_help="Explain a rule, torch.cuda name, variable, library or chip.")(guard()(explain))
 # Everything after the command's own first word belongs to that command.
 app.command(

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from npuport.facts.cuda_names import CudaName, all_torch_cuda_names, torch_cuda
     from npuport.facts.custom_operators import CustomOperator, all_custom_operators, custom_operator
     from npuport.facts.dtypes import Dtype, all_dtypes, dtype
+    from npuport.facts.environment_checks import EnvironmentCheck, all_environment_checks, environment_check
     from npuport.facts.fused_operators import FusedOperator, all_fused_operators, fused_operator
     from npuport.facts.libraries import Library, all_libraries, distribution, library
     from npuport.facts.messages import Message, all_messages, message_in
@@ -31,6 +32,7 @@ _HOMES = {
     "CudaName": "cuda_names",
     "CustomOperator": "custom_operators",
     "Dtype": "dtypes",
+    "EnvironmentCheck": "environment_checks",
     "FusedOperator": "fused_operators",
     "Library": "libraries",
     "Message": "messages",
@@ -45,6 +47,7 @@ _HOMES = {
     "all_chips": "chips",
     "all_custom_operators": "custom_operators",
     "all_dtypes": "dtypes",
+    "all_environment_checks": "environment_checks",
     "all_fused_operators": "fused_operators",
     "all_libraries": "libraries",
     "all_messages": "messages",
@@ -58,6 +61,7 @@ _HOMES = {
     "custom_operator": "custom_operators",
     "distribution": "libraries",
     "dtype": "dtypes",
+    "environment_check": "environment_checks",
     "fused_operator": "fused_operators",
     "library": "libraries",
     "message_in": "messages",
@@ -77,6 +81,7 @@ __all__ = [
     "CudaName",
     "CustomOperator",
     "Dtype",
+    "EnvironmentCheck",
     "FusedOperator",
     "Library",
     "Message",
@@ -91,6 +96,7 @@ __all__ = [
     "all_chips",
     "all_custom_operators",
     "all_dtypes",
+    "all_environment_checks",
     "all_fused_operators",
     "all_libraries",
     "all_messages",
@@ -104,6 +110,7 @@ __all__ = [
     "custom_operator",
     "distribution",
     "dtype",
+    "environment_check",
     "fused_operator",
     "library",
     "message_in",

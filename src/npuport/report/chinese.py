@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from npuport.report.chinese_doctor import DOCTOR_SENTENCES
 from npuport.report.chinese_run import RUN_SENTENCES
 
 SENTENCES = {
@@ -184,4 +185,6 @@ SENTENCES = {
     "Did you mean {words}?": "您要找的是 {words} 吗？",
     "`npuport explain` lists the rules.": "`npuport explain` 会列出全部规则。",
     "unknown chip {chip}. Known are {known}.": "未知芯片 {chip}。已知的有 {known}。",
-} | RUN_SENTENCES
+    **RUN_SENTENCES,
+    **DOCTOR_SENTENCES,
+}

@@ -190,4 +190,8 @@ RUN_SENTENCES = {
     "{seconds} s here, which says nothing about an NPU": "此处用时 {seconds} 秒，与 NPU 的耗时无关",
     "{tensor} on the host": "{tensor}（主机）",
     "… and {number} more": "… 另有 {number} 种",
+    (
+        "torch.compile: inductor has no kernels for the simulated NPU, so captured graphs run operator by operator; a "
+        "real NPU needs triton-ascend for them"
+    ): ("torch.compile：inductor 没有面向模拟 NPU 的 kernel，因此捕获的图逐算子执行；真实 NPU 上需要 triton-ascend"),
 }
