@@ -122,3 +122,33 @@ class TestPicky(unittest.TestCase):
         self.assertFalse(hasattr(self, "runTest"))
 """
     assert run(tmp_path, text) == {"TestPicky::test_one": ("pass", "")}
+
+
+def test_a_run_is_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    other_tests = importlib.import_module("other_tests")
+    known = tmp_path / "known.csv"
+    known.write_text("file,cases,reason,note,run\nsuite/test_a.py,test_it,gap,,yes\n")
+    for name in "abc":
+        (tmp_path / "suite").mkdir(exist_ok=True)
+        (tmp_path / f"suite/test_{name}.py").touch()
+    project = other_tests.Project("nobody", ("suite",), known, ".", (), (), lambda *_: {})
+    ran: list[str] = []
+
+    def run_one(_project: object, _checkout: Path, file: str, *_: object) -> list[object]:
+        if "c.py" in file and len(ran) == 2:
+            raise KeyboardInterrupt
+        ran.append(file)
+        return [isolated_cases.Case(file, "test_it", "fail" if "a.py" in file else "pass", "text")]
+
+    monkeypatch.setattr(other_tests, "run", run_one)
+    log = tmp_path / "cases.json"
+    monkeypatch.setattr("sys.argv", ["run", str(tmp_path), "--json", str(log), "--resume"])
+    with pytest.raises(KeyboardInterrupt):
+        other_tests.main(project)
+    ran.append("interrupted")
+    assert other_tests.main(project) == 0  # the listed failure of the first run counts
+    assert ran == ["suite/test_a.py", "suite/test_b.py", "interrupted", "suite/test_c.py"]
+    assert "66.7 %" in capsys.readouterr().out
+    log.write_text("{}]")
+    with pytest.raises(SystemExit, match="without --resume"):
+        other_tests.main(project)

@@ -88,15 +88,22 @@ def arguments(project: Project, argv: Sequence[str] | None = None) -> argparse.N
     parser.add_argument("--seconds", type=float, default=300, help="limit for one case (default 300)")
     parser.add_argument("--jobs", type=int, default=1, help="files at a time (default 1)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every case with its outcome and text")
-    return parser.parse_args(argv)
+    parser.add_argument(
+        "--resume", action="store_true", help="count the cases that the FILE of --json has, and run only other files"
+    )
+    options = parser.parse_args(argv)
+    if options.resume and not options.json:
+        parser.error("--resume needs --json FILE, where an earlier run wrote its cases")
+    return options
 
 
 def main(project: Project) -> int:
     """Run, print the table, and return the exit code."""
     options = arguments(project)
     checkout, known = options.checkout.resolve(), read_known(project.known)
-    files = files_in(checkout, options.only, project.sources)
-    cases: list[Case] = []
+    cases = _read(options.json) if options.resume and options.json.exists() else []
+    ran = {case.file for case in cases}
+    files = [file for file in files_in(checkout, options.only, project.sources) if file not in ran]
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         for number, found in enumerate(pool.map(lambda file: run(project, checkout, file, options, known), files), 1):
             cases += found
@@ -106,8 +113,8 @@ def main(project: Project) -> int:
             for case in found:
                 if is_unexpected(case, known):
                     print(f"  {case.outcome} {case.name}: {_brief(case.text)}", file=sys.stderr, flush=True)
-    if options.json:
-        _write(options.json, [{**dataclasses.asdict(case), "reason": reason_of(case, known)} for case in cases])
+            if options.json:
+                _write(options.json, [{**dataclasses.asdict(case), "reason": reason_of(case, known)} for case in cases])
     print(table(cases, known, project.outside))
     outdated = [] if options.k else stale(cases, known)
     for row, problem in outdated:
@@ -119,6 +126,15 @@ def _brief(text: str) -> str:
     """The line of an error text that says most."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return lines[0][:180] if lines else ""
+
+
+def _read(path: Path) -> list[Case]:
+    names = {field.name for field in dataclasses.fields(Case)}
+    try:
+        rows = json.loads(path.read_text(encoding="utf-8"))
+        return [Case(**{name: value for name, value in row.items() if name in names}) for row in rows]
+    except (ValueError, TypeError, AttributeError) as error:
+        raise SystemExit(f"{path} is not what --json writes ({error}); without --resume it is written anew") from error
 
 
 def _write(path: Path, rows: Sequence[Mapping[str, object]]) -> None:

@@ -8,6 +8,7 @@ import torch
 import torch_npu
 from harness import agree, close, raises, same_on_both
 from torch import nn
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.nn import functional as F
 
 npu = torch.ops.npu
@@ -187,6 +188,24 @@ def case_extremes_and_one_hot():
     close(found, expected)
 
 
+def case_one_hot_of_tensors_of_python_classes():
+    with FakeTensorMode():  # as a DTensor, it must reach its class and not a kernel
+        found = torch.nn.functional.one_hot(torch.empty(2, 3, dtype=torch.int32, device="npu"), 5)
+    assert isinstance(found, FakeTensor) and found.dtype == torch.int64 and found.shape == (2, 3, 5)
+
+
+def case_optimizer_steps_escape_the_check_for_changes():
+    """op-plugin's kernels for lists of tensors (ops/opapi/Foreach*.cpp) do not count as changes, unlike CUDA's."""
+    weight = torch.ones(3, device="npu", requires_grad=True)
+    loss = (weight * weight).sum()
+    torch._foreach_add_([weight.detach()], 1.0)
+    loss.backward()
+    close(weight.grad, torch.full((3,), 4.0))
+    loss = (weight * weight).sum()
+    weight.detach().add_(1.0)
+    raises(RuntimeError, "modified by an inplace operation", loss.backward)
+
+
 def case_indexing():
     table, index = torch.randn(7, 5), torch.tensor([[0, 3], [3, 6]])
     agree(lambda t: npu.npu_gather_sparse_index(t, index.npu()), lambda t: t[index], table)
@@ -202,6 +221,12 @@ def case_casts_and_shapes():
     x = torch.randn(2, 3, 4, 6)
     agree(lambda a: torch_npu.npu_dtype_cast(a, torch.float16), lambda a: a.half(), x, tolerance=1e-3)
     agree(lambda a: npu._npu_dtype_cast(a, torch.float16), lambda a: a.half(), x, tolerance=1e-3)
+    for cast in (torch_npu.npu_dtype_cast, npu._npu_dtype_cast):
+        leaf = torch.tensor([1.0, -2.0]).npu().requires_grad_()
+        (grad,) = torch.autograd.grad(cast(leaf, torch.float64).pow(3).sum(), leaf, create_graph=True)
+        close(torch.autograd.grad(grad.sum(), leaf)[0], 6 * leaf.detach().cpu())
+        (grad,) = torch.autograd.grad(cast(leaf, torch.float64).sum(), leaf, create_graph=True)
+        assert grad.grad_fn is not None  # torch_npu asks for a gradient there, though none is needed
     agree(
         lambda a: npu.npu_confusion_transpose(a, [0, 2, 1, 3], [2, 4, 18], True),
         lambda a: a.permute(0, 2, 1, 3).reshape(2, 4, 18),

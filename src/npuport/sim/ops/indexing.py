@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from npuport.sim.ops.gradients import vector_jacobian
-from npuport.sim.ops.registration import AUTOGRAD, FORWARD, kernel
+from npuport.sim.ops.registration import AUTOGRAD, kernel
 from npuport.sim.ops.unavailable import NoReferenceError
 
 
@@ -62,7 +62,26 @@ def npu_extreme_backward(grad: Tensor, dim: int, indices: Tensor, sizes: Sequenc
     return grad.new_zeros(list(sizes)).scatter_(dim, indices.long(), grad)
 
 
-@kernel("aten::one_hot", keys=(FORWARD, AUTOGRAD))
+@kernel("aten::one_hot", keys=(AUTOGRAD,), lend=False)
+def one_hot_of_any(input: Tensor, num_classes: int = -1) -> Tensor:
+    """torch_npu answers the autograd key itself, so tensors of Python classes (DTensor, FakeTensor) come here. Of those
+    it makes a comparison, always int64.
+
+    Source: op_plugin's ops/opapi/OneHotKernelNpuOpApi.cpp.
+    """
+    if not torch._C._dispatch_keys(input).has(torch._C.DispatchKey.Python):
+        with torch._C._AutoDispatchBelowAutograd():
+            return torch.ops.aten.one_hot.default(input, num_classes)
+    if num_classes == -1:
+        raise RuntimeError("FakeTensorMode does not support num_classes == -1.")
+    from torch.distributed.tensor.experimental import implicit_replication
+
+    with implicit_replication():
+        classes = torch.arange(num_classes, device=input.device)
+        return torch.eq(input.unsqueeze(-1), classes).long()
+
+
+@kernel("aten::one_hot")
 def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
     """torch.nn.functional.one_hot in the dtype of ``input``, int32 or int64.
 

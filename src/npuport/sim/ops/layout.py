@@ -55,16 +55,22 @@ def npu_dtype_cast_scalar_type(input: Tensor, dtype: torch.dtype) -> Tensor:
     return input.to(scalar_type(dtype), copy=True)
 
 
-@kernel("npu::npu_dtype_cast_backward")
+@kernel("npu::npu_dtype_cast_backward", lend=False)
 def npu_dtype_cast_backward(
     grad: Tensor, dtype: torch.dtype, grad_dtype: int | None = None, input_dtype: int | None = None
 ) -> Tensor:
-    return grad.to(scalar_type(dtype), copy=True)
+    """The other cast, with a gradient of its own, which is asked for even if ``grad`` had none
+    (op_plugin's ops/opapi/CastKernelNpuOpApi.cpp).
+    """
+    to = _SCALAR_TYPES.index(scalar_type(dtype)) if input_dtype is None else input_dtype
+    cast: Tensor = torch.ops.npu.npu_dtype_cast.default(grad.requires_grad_(), to, grad_dtype)
+    return cast
 
 
-@kernel("npu::_npu_dtype_cast_backward")
+@kernel("npu::_npu_dtype_cast_backward", lend=False)
 def npu_dtype_cast_scalar_type_backward(grad: Tensor, dtype: torch.dtype) -> Tensor:
-    return grad.to(scalar_type(dtype), copy=True)
+    cast: Tensor = torch.ops.npu._npu_dtype_cast.default(grad.requires_grad_(), scalar_type(dtype))
+    return cast
 
 
 @kernel("npu::npu_dtype_cast_")
