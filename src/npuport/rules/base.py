@@ -48,7 +48,7 @@ class Rule(ABC):
         """Findings at ``node``."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Context:
     """One module as rules see it."""
 
@@ -65,7 +65,7 @@ class Context:
 
     def name_of(self, node: ast.expr) -> str | None:
         """The dotted name outside the project that ``node`` stands for, such as "torch.cuda.synchronize"."""
-        return self.resolver.name(node, self.scope(node))
+        return self.resolver.name(node, self.module.scope)
 
     def definition_of(self, node: ast.expr) -> Definition | None:
         """The project's own class or function that ``node`` names."""

@@ -111,6 +111,7 @@ class LargeInt64Tensor(Rule):
     code = "NP413"
     name = "large-int64-tensor"
     severity = Severity.ADVICE
+    edits = False
     agnostic = True
     markers = tuple((word, rf"(?:\d{{4}}|\d_\d{{3}}|\*\*).*\b{word}\b") for word in ("torch.int64", "torch.long"))
     nodes = (ast.Call,)

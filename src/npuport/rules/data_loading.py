@@ -166,6 +166,7 @@ class BatchesOfAnyLength(Rule):
     code = "NP633"
     name = "batches-of-any-length"
     severity = Severity.ADVICE
+    edits = False
     markers = (r"\bDataCollator\w+\(", r"\bpad_sequence\(")
     nodes = (ast.Call,)
 

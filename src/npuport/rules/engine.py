@@ -6,7 +6,7 @@ import ast
 import bisect
 import re
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, reduce
 from operator import or_
 
@@ -94,14 +94,11 @@ def _run(context: Context, active: _Active, hits: dict[int, int]) -> list[Findin
         placed = module.placed_nodes(hits)
     wanted = _Wanted(hits)
     found: dict[tuple[object, ...], Finding] = {}
+    seen: tuple[int, int] | None = None
     for node, statement in placed:
-        interested = active.interested.get(type(node))
-        if interested is None:
-            continue
-        rules = wanted.by(statement)
-        for bit, rule in interested:
-            if not rules & bit:
-                continue
+        if statement is not seen:  # the nodes of a statement come one after the other
+            seen, interested = statement, active.by_node(wanted.by(statement))
+        for rule in interested.get(type(node), ()):
             for finding in rule.check(node, context):
                 if context.agnostic and not rule.agnostic and finding.fix is not None:
                     finding = replace(finding, fix=None)  # noqa: PLW2901 - it would be right on an NPU alone
@@ -178,10 +175,11 @@ class _Marker:
 class _Active:
     """The rules that apply to a port, arranged for speed: all texts are sought at once, then patterns on few lines."""
 
+    rules: tuple[Rule, ...]  # in the order of their bits
     markers: dict[str, tuple[_Marker, ...]]  # by the plain text
     search: WordSearch
-    interested: dict[type[ast.AST], tuple[tuple[int, Rule], ...]]  # with the bit of each rule
     editing: int  # the bits of the rules that may ask for an edit
+    _by_node: dict[int, dict[type[ast.AST], tuple[Rule, ...]]] = field(default_factory=dict)
 
     def hits(self, lines: LineIndex) -> dict[int, int]:
         """The lines that hold a match of a marker, with the rules of those markers."""
@@ -193,6 +191,16 @@ class _Active:
                     for line in lines.lines_at(present[word], marker.pattern):
                         found[line] = found.get(line, 0) | marker.rules
         return found
+
+    def by_node(self, wanted: int) -> dict[type[ast.AST], tuple[Rule, ...]]:
+        """The rules among ``wanted``, as bits, by the types of nodes that they are shown."""
+        known = self._by_node.get(wanted)
+        if known is None:
+            known = self._by_node[wanted] = {}
+            for place, rule in enumerate(self.rules):
+                for kind in rule.nodes if wanted >> place & 1 else ():
+                    known[kind] = (*known.get(kind, ()), rule)
+        return known
 
     def marks(self, text: str) -> bool:
         """Whether a piece of code would be shown to a rule."""
@@ -209,20 +217,17 @@ class _Active:
 def _active(settings: Settings) -> _Active:
     rules = [rule for rule in all_rules() if rule.applies(settings) and (rule.edits or not settings.edits_only)]
     bits: dict[tuple[str, str, tuple[tuple[str, ...], ...]], int] = {}
-    interested: dict[type[ast.AST], tuple[tuple[int, Rule], ...]] = {}
     for place, rule in enumerate(rules):
         for marker in rule.markers:
             word, pattern = (_plain_word(rule, marker), marker) if isinstance(marker, str) else marker
             key = word, pattern, rule.needs
             bits[key] = bits.get(key, 0) | 1 << place
-        for kind in rule.nodes:
-            interested[kind] = (*interested.get(kind, ()), (1 << place, rule()))
     markers: dict[str, tuple[_Marker, ...]] = {}
     for (word, pattern, needs), of_rules in bits.items():
         markers[word] = (*markers.get(word, ()), _Marker(re.compile(pattern), needs, of_rules))
     needed = {text for rule in rules for group in rule.needs for text in group}
     editing = sum(1 << place for place, rule in enumerate(rules) if rule.edits)
-    return _Active(markers, WordSearch({*markers, *needed}), interested, editing)
+    return _Active(tuple(rule() for rule in rules), markers, WordSearch({*markers, *needed}), editing)
 
 
 def _plain_word(rule: type[Rule], marker: str) -> str:

@@ -20,6 +20,7 @@ class ConvolutionOfVolumes(Rule):
     code = "NP453"
     name = "convolution-of-volumes"
     severity = Severity.INFO
+    edits = False
     markers = (r"\bConv3d\b", r"\bconv3d\b", r"\bConvTranspose3d\b", r"\bconv_transpose3d\b", r"\bLazyConv\w*3d\b")
     nodes = (ast.Call, ast.ClassDef)
 
@@ -106,6 +107,7 @@ class ScriptedFunction(Rule):
     code = "NP463"
     name = "scripted-function"
     severity = Severity.INFO
+    edits = False
     markers = (r"\bjit\.script", ("script", r"\bimport script\b"), r"torch\.jit import")
     nodes = (ast.Call, ast.FunctionDef, ast.ClassDef)
 
@@ -137,6 +139,7 @@ class ConstantOnTheCpu(Rule):
     code = "NP457"
     name = "constant-on-the-cpu"
     severity = Severity.INFO
+    edits = False
     markers = (("where", r"\bwhere\(.*\b(?:as_)?tensor\("),)
     needs = (("where(",),)
     nodes = (ast.Call,)
@@ -189,6 +192,7 @@ class DocumentedAsUnsupported(Rule):
     code = "NP467"
     name = "sparse-nested-or-transformed"
     severity = Severity.INFO
+    edits = False
     markers = _namespace_markers()
     nodes = (ast.Call,)
 

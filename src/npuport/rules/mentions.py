@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from npuport.findings import Finding, Location, Severity
 from npuport.rules.base import Context
 from npuport.source.scopes import BindingKind
-from npuport.source.text import strings_and_comments
+from npuport.source.text import lowered, strings_and_comments
 from npuport.source.words import WordSearch
 
 # Words of the CUDA world in any spelling: inside identifiers, strings, comments. Kept apart from the list of the
@@ -19,15 +19,6 @@ _WORDS = (
     "cuda", "nccl", "cudnn", "cublas", "cufft", "curand", "cusolver", "cusparse", "cutlass", "cupti", "nvidia", "nvtx",
     "nvcc", "nvrtc", "nvml", "nvlink", "nvjpeg", "nvshmem", "cupy", "tensorrt", "nsys", "nsight", "ptxas",
 )  # fmt: skip
-_UPPER = {letter: letter + 32 for letter in range(ord("A"), ord("Z") + 1)}
-
-
-def _lowered(text: str) -> str:
-    """``text`` in lower case, each character in its place: str.lower() may lengthen what is not ASCII."""
-    lowered = text.lower()
-    return lowered if len(lowered) == len(text) else text.translate(_UPPER)
-
-
 _SEARCH = WordSearch(_WORDS)
 
 
@@ -38,7 +29,7 @@ def has_words(text: str) -> bool:
 
 def find_words(text: str) -> list[tuple[int, int]]:
     """Start and end of every word of the CUDA world, in order."""
-    return sorted((start, end) for _, start, end in _SEARCH.spans(_lowered(text)))
+    return sorted((start, end) for _, start, end in _SEARCH.spans(lowered(text)))
 
 
 def mentions_in_python(context: Context, findings: Iterable[Finding]) -> list[Finding]:

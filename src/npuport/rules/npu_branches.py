@@ -7,14 +7,18 @@ import re
 from collections.abc import Iterator
 
 from npuport.source.module import Module, ancestors, parent
-from npuport.source.text import strings_and_comments
+from npuport.source.text import lowered, strings_and_comments
 
-_NPU = re.compile(r"(?i)(?<![a-z])(?:torch_)?npu(?![a-z])")
+# Sought in lower case. A pattern that begins with plain letters is many times faster than one that looks back first.
+_NPU = re.compile(r"npu(?![a-z])")
+_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyz")
 
 
 def tells_npus_apart(text: str) -> bool:
     """Whether a name, or a text of one word such as "npu:0", speaks of NPUs. Comments and prose decide nothing."""
-    named = [match.start() for match in _NPU.finditer(text)]
+    lower = lowered(text)
+    places = (match.start() for match in _NPU.finditer(lower))
+    named = [place for place in places if lower[place - 1 : place] not in _LETTERS]
     if not named:
         return False
     spans = [(*match.span(), match.group()) for match in strings_and_comments(text, named[-1])]

@@ -46,7 +46,12 @@ class OwnWordForGpu(Rule):
     code = "NP110"
     name = "own-word-for-gpu"
     severity = Severity.ADVICE
-    markers = (("GPU", r"\bGPUS?\b|_GPUS?\b|\bGPUS?_"), ("gpu", r"[\"']gpu[\"']"))
+    # An attribute, a member of an enumeration, a word; the text of a comment or a message is none of them.
+    markers = (
+        ("GPU", r"\.(?:\w*_)?GPUS?(?:_\w*)?\b"),
+        ("GPU", r"\b(?:\w*_)?GPUS?(?:_\w*)?\s*="),
+        ("gpu", r"[\"']gpu[\"']"),
+    )
     nodes = (ast.Attribute, ast.Constant, ast.ClassDef)
 
     def check(self, node: ast.AST, context: Context) -> Iterator[Finding]:

@@ -37,14 +37,18 @@ def loop_around(node: ast.AST) -> ast.For | ast.While | None:
 
 def trains(loop: ast.For | ast.While) -> bool:
     """Whether a loop makes training steps: it calls ``backward()`` and ``step()``."""
-    called = {
-        node.func.attr
-        for node in ast.walk(loop)
-        if isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and not isinstance(node.func.value, ast.Constant)
-    }
-    return called >= _BACKWARD
+    kept = vars(loop)
+    if "npuport_trains" not in kept:  # asked for each node inside
+        called = {
+            node.func.attr
+            for node in ast.walk(loop)
+            if isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and not isinstance(node.func.value, ast.Constant)
+        }
+        kept["npuport_trains"] = called >= _BACKWARD
+    known: bool = kept["npuport_trains"]
+    return known
 
 
 def is_now_and_then(node: ast.AST, loop: ast.For | ast.While) -> bool:
@@ -63,6 +67,7 @@ class WaitInTrainingLoop(Rule):
     code = "NP611"
     name = "wait-in-training-loop"
     severity = Severity.ADVICE
+    edits = False
     markers = (r"\.item\(\)", r"\.tolist\(\)")
     needs = ((".backward(",), (".step(",))
     nodes = (ast.Call,)
@@ -99,6 +104,7 @@ class SizeFromData(Rule):
     code = "NP612"
     name = "size-from-data"
     severity = Severity.ADVICE
+    edits = False
     markers = (r"\bnonzero\(", r"\bargwhere\(", r"\bmasked_select\(", r"\bunique_consecutive\(", r"torch\.unique\(")
     needs = (("def forward", "def loss", "def compute_loss", ".backward("),)
     nodes = (ast.Call,)
@@ -130,6 +136,7 @@ class MaskAsIndex(Rule):
     code = "NP618"
     name = "mask-as-index"
     severity = Severity.ADVICE
+    edits = False
     markers = (("mask", r"mask\w*\s*=[^=].*(?:[<>]|[=!]=)"),)
     needs = (("def forward", "def loss", "def compute_loss", ".backward("), ("mask]",))
     nodes = (ast.Assign,)
@@ -208,6 +215,7 @@ class RoundTripThroughTheHost(Rule):
     code = "NP615"
     name = "round-trip-through-the-host"
     severity = Severity.ADVICE
+    edits = False
     markers = tuple((word, rf"{re.escape(word)}.*\.(?:cuda|npu|to)\(") for word in (".cpu()", ".numpy()"))
     needs = (("def forward", "def loss", "def compute_loss", ".backward("), (".cuda(", ".npu(", ".to("))
     nodes = (ast.Call,)
@@ -254,6 +262,7 @@ class LengthsOnTheDevice(Rule):
     code = "NP617"
     name = "lengths-on-the-device"
     severity = Severity.ADVICE
+    edits = False
     markers = tuple(("cu_seq", rf"\bcu_seq_?lens?\w*\.{move}\(") for move in ("to", "cuda", "npu"))
     needs = (("flash_attn", "varlen", "npu_fusion_attention"),)
     nodes = (ast.Call,)

@@ -40,6 +40,7 @@ class Project:
     def _start(self) -> None:
         self._modules: OrderedDict[str, Module | None] = OrderedDict()
         self._outlines: dict[str, Outline | None] = {}
+        self._stars: dict[str, bool] = {}
         self._in_work = ""
         self._located: dict[tuple[str, str], tuple[str, str] | None] = {}
 
@@ -76,10 +77,15 @@ class Project:
         """What the module at ``path`` offers, or so much of it as concerns ``name``; None when it does not parse."""
         if path not in self._outlines:
             text = self.texts.get(path)
-            if text is not None and "import *" not in text and not may_bind(text, name):
+            if text is not None and not self._takes_all(path, text) and not may_bind(text, name):
                 return EMPTY
             self.module(path)
         return self._outlines[path]
+
+    def _takes_all(self, path: str, text: str) -> bool:
+        if path not in self._stars:  # asked once for each name that is sought through a package
+            self._stars[path] = "import *" in text
+        return self._stars[path]
 
     def take_up(self, path: str) -> Module | None:
         """The module at ``path``, which stays linked until another one is taken up."""

@@ -12,13 +12,21 @@ from itertools import accumulate
 # What Python's tokenizer takes for the end of a line; form feeds and Unicode separators are not.
 _LINE_END = re.compile(r"\r\n|\r|\n")
 
-# The strings and comments of Python source, in order: far quicker than tokenize. An f-string's inner quotes split it.
+# The strings and comments of Python source, in order: far quicker than tokenize. A string begins with its quotes, for a
+# pattern that can begin with a letter is tried at every letter; an f-string's inner quotes split it.
 STRING_OR_COMMENT = re.compile(
     r"(?P<comment>\#[^\r\n]*)"
-    r"|(?P<string>(?i:\b[rbfu]{1,2})?(?:\"\"\"(?:[^\\]|\\.)*?\"\"\"|'''(?:[^\\]|\\.)*?'''"
-    r"|\"(?:[^\"\\\r\n]|\\.)*\"|'(?:[^'\\\r\n]|\\.)*'))",
+    r"|(?P<string>\"\"\"[^\"\\]*(?:(?:\\.|\"(?!\"\"))[^\"\\]*)*\"\"\"|'''[^'\\]*(?:(?:\\.|'(?!''))[^'\\]*)*'''"
+    r"|\"[^\"\\\r\n]*(?:\\.[^\"\\\r\n]*)*\"|'[^'\\\r\n]*(?:\\.[^'\\\r\n]*)*')",
     re.DOTALL,
 )
+_UPPER = {letter: letter + 32 for letter in range(ord("A"), ord("Z") + 1)}
+
+
+def lowered(text: str) -> str:
+    """``text`` in lower case, each character in its place: str.lower() may lengthen what is not ASCII."""
+    lower = text.lower()
+    return lower if len(lower) == len(text) else text.translate(_UPPER)
 
 
 def strings_and_comments(text: str, until: int) -> list[re.Match[str]]:

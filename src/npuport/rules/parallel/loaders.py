@@ -37,7 +37,7 @@ def training_loops(script: Script) -> list[TrainingLoop]:
 
 def computes_gradients(node: ast.AST, script: Script, depth: int = 4) -> bool:
     """Whether ``.backward()`` is called inside ``node``, or in a function of the file that is called there."""
-    for call in _calls(node):
+    for call in script.calls_in(node):
         if isinstance(call.func, ast.Attribute) and call.func.attr == "backward":
             return True
         function = script.callee(call) if depth else None
@@ -62,15 +62,11 @@ def stray_backward(loops: list[TrainingLoop], script: Script) -> ast.Call | None
 
 
 def _reached(node: ast.AST, script: Script, depth: int) -> Iterator[ast.Call]:
-    for call in _calls(node):
+    for call in script.calls_in(node):
         yield call
         function = script.callee(call) if depth else None
         if function is not None:
             yield from _reached(function, script, depth - 1)
-
-
-def _calls(node: ast.AST) -> Iterator[ast.Call]:
-    return (inner for inner in ast.walk(node) if isinstance(inner, ast.Call))
 
 
 def _batches(node: ast.expr, script: Script) -> ast.expr:

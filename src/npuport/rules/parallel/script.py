@@ -22,6 +22,8 @@ class Script:
         self.context = context
         self.module = context.module
         self.nodes = self.module.nodes(range(1, len(self.module.lines.starts) + 1))
+        self._callees: dict[ast.Call, Function | None] = {}
+        self._calls_in: dict[ast.AST, list[ast.Call]] = {}
 
     def all(self, kind: type[Node]) -> Iterator[Node]:
         return (node for node in self.nodes if isinstance(node, kind))
@@ -29,6 +31,12 @@ class Script:
     @cached_property
     def calls(self) -> list[ast.Call]:
         return list(self.all(ast.Call))
+
+    def calls_in(self, node: ast.AST) -> list[ast.Call]:
+        """The calls inside ``node``, itself among them, the outer ones first."""
+        if node not in self._calls_in:
+            self._calls_in[node] = [inner for inner in ast.walk(node) if isinstance(inner, ast.Call)]
+        return self._calls_in[node]
 
     def name_of_call(self, call: ast.Call) -> str:
         return self.context.name_of(call.func) or ""
@@ -43,15 +51,21 @@ class Script:
 
     def callee(self, call: ast.Call) -> Function | None:
         """The function of this file that a call runs: ``train(…)`` or, inside a class, ``self.train(…)``."""
+        if call not in self._callees:
+            self._callees[call] = self._callee(call)
+        return self._callees[call]
+
+    def _callee(self, call: ast.Call) -> Function | None:
         if isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Name):
             around = class_of(call) if call.func.value.id == "self" else None
             for method in around.body if around is not None else ():
                 if isinstance(method, Function) and method.name == call.func.attr:
                     return method
         found = self.context.definition_of(call.func)
-        return (
-            found.node if found is not None and isinstance(found.node, Function) and self._holds(found.node) else None
-        )
+        if found is None or found.is_class or found.path != self.module.path:
+            return None
+        node = found.node
+        return node if isinstance(node, Function) and self._holds(node) else None
 
     def _holds(self, function: Function) -> bool:
         return function in self._functions
