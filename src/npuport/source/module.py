@@ -11,7 +11,7 @@ import bisect
 import re
 import warnings
 from collections.abc import Collection, Iterable, Iterator
-from functools import cache, cached_property
+from functools import cached_property
 
 from npuport.source.scopes import ComprehensionNode, DefinitionNode, Scope, inner_statements
 from npuport.source.text import LineIndex
@@ -181,7 +181,7 @@ class _Walk:
         elif isinstance(node, _COMPREHENSIONS):
             self._comprehension(node, scope)
         else:
-            self._children(node, _parts(kind), scope)
+            self._children(node, _PARTS[kind], scope)
 
     def _mark(self, node: ast.AST, around: ast.AST | None, scope: Scope) -> None:
         node.npuport_parent = around  # type: ignore[attr-defined]
@@ -221,10 +221,12 @@ _WITHOUT_PARTS = frozenset({ast.Name, ast.Constant, ast.alias, ast.Pass, ast.Bre
 _NO_PARTS = frozenset({"ctx", "op", "ops", "id", "attr", "arg", "kind", "conversion", "type_comment", "level"})
 
 
-@cache
-def _parts(kind: type[ast.AST]) -> tuple[str, ...]:
-    """The fields that may hold nodes of their own; contexts and operators are shared by the nodes of all trees."""
-    return tuple(name for name in kind._fields if name not in _NO_PARTS)
+# The fields that may hold nodes of their own; contexts and operators are shared by the nodes of all trees.
+_PARTS = {
+    kind: tuple(name for name in kind._fields if name not in _NO_PARTS)
+    for kind in vars(ast).values()
+    if isinstance(kind, type) and issubclass(kind, ast.AST)
+}
 
 
 def _extent(statement: ast.stmt) -> tuple[int, int]:
