@@ -166,6 +166,43 @@ def test_explain_facts(npuport: Npuport, word: str, words: str) -> None:
     assert result.out.rstrip().endswith("]"), "every fact names its source"
 
 
+@pytest.mark.parametrize(
+    ("word", "words"),
+    [
+        ("EI0006", "HCCL_CONNECT_TIMEOUT"),
+        ("507015", "ACL_ERROR_RT_AICORE_EXCEPTION"),
+        ("Cannot find bin of op Range", "kernels package"),
+        ("torch_npu.npu_swiglu", "npu_swiglu(Tensor self, int dim=-1) -> Tensor"),
+        ("HCCL_BUFFSIZE", "in the CUDA world: NCCL_BUFFSIZE"),
+        ("torch.lgamma", "runs on the CPU"),
+    ],
+)
+def test_explain_errors_operators_and_ascend_s_variables(npuport: Npuport, word: str, words: str) -> None:
+    result = npuport("explain", word)
+    assert result.code == 0
+    assert words in result.out
+
+
+def test_explain_a_code_that_nobody_names(npuport: Npuport) -> None:
+    result = npuport("explain", "507999")
+    assert (result.code, result.out) == (2, "")
+    assert "507999 is unknown" in result.err
+    assert "Did you mean" not in result.err
+
+
+def test_explain_logs(npuport: Npuport, tmp_path: Path) -> None:
+    (tmp_path / "rank_0.log").write_text("RuntimeError: NPU out of memory. Tried to allocate 2 GiB\n", encoding="utf-8")
+    result = npuport("explain", "--log", tmp_path)
+    assert result.code == 1
+    assert result.out.startswith("First cause: rank 0, rank_0.log:1\n")
+    found = json.loads(npuport("explain", "--log", tmp_path, "--json").out)
+    assert found["first_cause"]["known"] == "out-of-memory"
+    (tmp_path / "rank_0.log").write_text("step 1\n", encoding="utf-8")
+    assert npuport("explain", "--log", tmp_path).code == 0
+    assert npuport("explain", "NP101", "--log", tmp_path).code == 2
+    assert npuport("explain", "--json").code == 2
+
+
 def test_explain_something_unknown(npuport: Npuport) -> None:
     near = npuport("explain", "torch.cuda.synchronise")
     assert (near.code, near.out) == (2, "")

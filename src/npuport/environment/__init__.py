@@ -1,4 +1,5 @@
-"""The machine: what is installed, what does not fit, which versions go together, and how two machines differ.
+"""The machine: what is installed, what does not fit, which versions go together, how two machines differ, and why a
+job on it failed.
 
 Probes read the machine once into an `Environment` of plain values; checks are pure functions of it.
 """

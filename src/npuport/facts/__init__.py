@@ -12,9 +12,24 @@ if TYPE_CHECKING:
     from npuport.facts.accelerator import AcceleratorName, accelerator_name, all_accelerator_names
     from npuport.facts.chips import DEFAULT_CHIP, Chip, all_chips, chip
     from npuport.facts.cuda_names import CudaName, all_torch_cuda_names, torch_cuda
-    from npuport.facts.custom_operators import CustomOperator, all_custom_operators, custom_operator
+    from npuport.facts.custom_operators import (
+        CustomOperator,
+        OperatorSchema,
+        all_custom_operators,
+        custom_operator,
+        operator_schemas,
+    )
     from npuport.facts.dtypes import Dtype, all_dtypes, dtype
     from npuport.facts.environment_checks import EnvironmentCheck, all_environment_checks, environment_check
+    from npuport.facts.errors import (
+        ErrorCode,
+        KnownError,
+        all_error_codes,
+        all_known_errors,
+        codes_in,
+        error_code,
+        known_error,
+    )
     from npuport.facts.fused_operators import FusedOperator, all_fused_operators, fused_operator
     from npuport.facts.libraries import Library, all_libraries, distribution, library
     from npuport.facts.messages import Message, all_messages, message_in
@@ -22,21 +37,32 @@ if TYPE_CHECKING:
     from npuport.facts.operators import Operator, all_operators, operator_status
     from npuport.facts.removed_names import RemovedName, all_removed_names, removed_name
     from npuport.facts.torch_names import TorchName, all_torch_names, torch_name
-    from npuport.facts.variables import Variable, all_variables, variable
+    from npuport.facts.variables import (
+        AscendVariable,
+        Variable,
+        all_ascend_variables,
+        all_variables,
+        ascend_variable,
+        variable,
+    )
     from npuport.facts.versions import Release, all_releases, torch_npu_for
 
 _HOMES = {
     "DEFAULT_CHIP": "chips",
     "AcceleratorName": "accelerator",
+    "AscendVariable": "variables",
     "Chip": "chips",
     "CudaName": "cuda_names",
     "CustomOperator": "custom_operators",
     "Dtype": "dtypes",
     "EnvironmentCheck": "environment_checks",
+    "ErrorCode": "errors",
     "FusedOperator": "fused_operators",
+    "KnownError": "errors",
     "Library": "libraries",
     "Message": "messages",
     "Operator": "operators",
+    "OperatorSchema": "custom_operators",
     "RefusedDtypes": "operator_dtypes",
     "Release": "versions",
     "RemovedName": "removed_names",
@@ -44,11 +70,14 @@ _HOMES = {
     "Variable": "variables",
     "accelerator_name": "accelerator",
     "all_accelerator_names": "accelerator",
+    "all_ascend_variables": "variables",
     "all_chips": "chips",
     "all_custom_operators": "custom_operators",
     "all_dtypes": "dtypes",
     "all_environment_checks": "environment_checks",
+    "all_error_codes": "errors",
     "all_fused_operators": "fused_operators",
+    "all_known_errors": "errors",
     "all_libraries": "libraries",
     "all_messages": "messages",
     "all_operators": "operators",
@@ -57,14 +86,19 @@ _HOMES = {
     "all_torch_cuda_names": "cuda_names",
     "all_torch_names": "torch_names",
     "all_variables": "variables",
+    "ascend_variable": "variables",
     "chip": "chips",
+    "codes_in": "errors",
     "custom_operator": "custom_operators",
     "distribution": "libraries",
     "dtype": "dtypes",
     "environment_check": "environment_checks",
+    "error_code": "errors",
     "fused_operator": "fused_operators",
+    "known_error": "errors",
     "library": "libraries",
     "message_in": "messages",
+    "operator_schemas": "custom_operators",
     "operator_status": "operators",
     "refused_dtypes": "operator_dtypes",
     "removed_name": "removed_names",
@@ -77,15 +111,19 @@ _HOMES = {
 __all__ = [
     "DEFAULT_CHIP",
     "AcceleratorName",
+    "AscendVariable",
     "Chip",
     "CudaName",
     "CustomOperator",
     "Dtype",
     "EnvironmentCheck",
+    "ErrorCode",
     "FusedOperator",
+    "KnownError",
     "Library",
     "Message",
     "Operator",
+    "OperatorSchema",
     "RefusedDtypes",
     "Release",
     "RemovedName",
@@ -93,11 +131,14 @@ __all__ = [
     "Variable",
     "accelerator_name",
     "all_accelerator_names",
+    "all_ascend_variables",
     "all_chips",
     "all_custom_operators",
     "all_dtypes",
     "all_environment_checks",
+    "all_error_codes",
     "all_fused_operators",
+    "all_known_errors",
     "all_libraries",
     "all_messages",
     "all_operators",
@@ -106,14 +147,19 @@ __all__ = [
     "all_torch_cuda_names",
     "all_torch_names",
     "all_variables",
+    "ascend_variable",
     "chip",
+    "codes_in",
     "custom_operator",
     "distribution",
     "dtype",
     "environment_check",
+    "error_code",
     "fused_operator",
+    "known_error",
     "library",
     "message_in",
+    "operator_schemas",
     "operator_status",
     "refused_dtypes",
     "removed_name",

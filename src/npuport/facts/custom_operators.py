@@ -36,9 +36,22 @@ class CustomOperator:
         return f"it is known from torch {self.first_torch} to {self.last_torch}"
 
 
+@dataclass(frozen=True)
+class OperatorSchema:
+    """A signature as the dispatcher of torch_npu has it, such as "npu_swiglu(Tensor self, int dim=-1) -> Tensor"."""
+
+    text: str
+    basis: Basis
+
+
 def custom_operator(name: str) -> CustomOperator | None:
     """The entry of an operator such as "npu_rms_norm"; None if nothing is known of it."""
     return _table().get(name)
+
+
+def operator_schemas(name: str) -> tuple[OperatorSchema, ...]:
+    """The signatures of an operator such as "npu_rms_norm", one for each overload; () if none is known."""
+    return _schemas().get(name, ())
 
 
 def all_custom_operators() -> tuple[CustomOperator, ...]:
@@ -52,3 +65,11 @@ def _table() -> dict[str, CustomOperator]:
         row["name"]: CustomOperator(row["name"], row["first_torch"], row["last_torch"] or None, basis(row))
         for row in rows("custom_operators")
     }
+
+
+@cache
+def _schemas() -> dict[str, tuple[OperatorSchema, ...]]:
+    found: dict[str, tuple[OperatorSchema, ...]] = {}
+    for row in rows("operator_schemas"):
+        found[row["name"]] = (*found.get(row["name"], ()), OperatorSchema(row["schema"], basis(row)))
+    return found

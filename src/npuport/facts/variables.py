@@ -1,4 +1,4 @@
-"""Environment variables of the CUDA world and what Ascend reads instead."""
+"""Environment variables: those of the CUDA world with what Ascend reads instead, and Ascend's own."""
 
 from __future__ import annotations
 
@@ -39,6 +39,17 @@ class Variable:
     basis: Basis
 
 
+@dataclass(frozen=True)
+class AscendVariable:
+    """An environment variable that something on Ascend machines reads: torch_npu, HCCL, CANN, a container."""
+
+    name: str
+    read_by: str
+    meaning: str
+    values: str  # what it may be, with the default; "" if no document says
+    basis: Basis
+
+
 def variable(name: str) -> Variable | None:
     """The entry of an environment variable; None if it is neither known nor of a family of NVIDIA's."""
     return _table().get(name) or _of_family(name)
@@ -47,6 +58,16 @@ def variable(name: str) -> Variable | None:
 def all_variables() -> tuple[Variable, ...]:
     """Every entry, in the order of the table."""
     return tuple(_table().values())
+
+
+def ascend_variable(name: str) -> AscendVariable | None:
+    """The entry of a variable such as "HCCL_CONNECT_TIMEOUT"; None if nothing is known of it."""
+    return _ascend_table().get(name)
+
+
+def all_ascend_variables() -> tuple[AscendVariable, ...]:
+    """Every entry, by name."""
+    return tuple(_ascend_table().values())
 
 
 def _of_family(name: str) -> Variable | None:
@@ -65,4 +86,12 @@ def _table() -> dict[str, Variable]:
             basis=basis(row),
         )
         for row in rows("variables")
+    }
+
+
+@cache
+def _ascend_table() -> dict[str, AscendVariable]:
+    return {
+        row["name"]: AscendVariable(row["name"], row["read_by"], row["meaning"], row["values"], basis(row))
+        for row in rows("ascend_variables")
     }

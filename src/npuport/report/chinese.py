@@ -183,6 +183,42 @@ SENTENCES = {
     ),
     "nothing is known about {word}.{nearest}": "没有关于 {word} 的信息。{nearest}",
     "Did you mean {words}?": "您要找的是 {words} 吗？",
+    "(the logs do not say for whom; give the logs of all ranks, and ~/ascend/log)": (
+        "（日志没有说明在等谁；请提供所有 rank 的日志以及 ~/ascend/log）"
+    ),
+    "--json needs --log.": "--json 需要与 --log 一起使用。",
+    "An exception of the program itself: the line above is where to look.": "程序自身的异常：请查看上面的行。",
+    "Every rank that reports an error only waits for others, or was ended. Look at these first:": (
+        "报错的 rank 都只是在等待其他 rank，或被结束。请先查看："
+    ),
+    "First cause: {what}": "最早的原因：{what}",
+    "More is not known. The lines around it in the log may: npuport explain --log FILE": (
+        "没有更多信息。日志中前后的行可能有帮助：npuport explain --log FILE"
+    ),
+    "No error was found ({read}).": "没有发现错误（{read}）。",
+    "Nothing more is known about this error.": "没有关于该错误的更多信息。",
+    "Other ranks:": "其他 rank：",
+    "Unknown codes, which no document at hand names: {codes}. Look for them in CANN's own documents.": (
+        "未知错误码（现有文档均未列出）：{codes}。请在 CANN 文档中查找。"
+    ),
+    "What they report: {what}": "它们的报错：{what}",
+    "cause?": "可能的原因",
+    "follows": "后果",
+    "give a word or --log, not both.": "请给出一个词或 --log，不能同时给出。",
+    "rank {rank}: {why}": "rank {rank}：{why}",
+    "{number} line": "{number} 行",
+    "{number} lines": "{number} 行",
+    "{number} more rank": "另外 {number} 个 rank",
+    "{number} more ranks": "另外 {number} 个 rank",
+    "{path} does not exist.": "{path} 不存在。",
+    "{path} holds no logs (*.log, *.txt, *.out, *.err).": "{path} 中没有日志（*.log、*.txt、*.out、*.err）。",
+    (
+        "{word} is unknown: no list at hand names this code. CANN's documents may (search hiascend.com for it), "
+        "and the lines around it in the log say more: npuport explain --log FILE"
+    ): (
+        "{word} 未知：现有列表中没有该错误码。可在 hiascend.com 的 CANN 文档中查找；日志中前后的行会有更多信息："
+        "npuport explain --log FILE"
+    ),
     "`npuport explain` lists the rules.": "`npuport explain` 会列出全部规则。",
     "unknown chip {chip}. Known are {known}.": "未知芯片 {chip}。已知的有 {known}。",
     **RUN_SENTENCES,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping
 from functools import cache
+from pathlib import Path
 
 from npuport.errors import UserError
 
@@ -38,5 +40,7 @@ def _catalogue(code: str) -> Mapping[str, str]:
     if code == "zh":
         from npuport.report.chinese import SENTENCES
 
-        return SENTENCES
+        text = Path(__file__).with_name("chinese_errors.json").read_text(encoding="utf-8")
+        of_errors: dict[str, str] = json.loads(text)
+        return SENTENCES | of_errors
     return {}
