@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -172,7 +173,7 @@ def test_explain_facts(npuport: Npuport, word: str, words: str) -> None:
         ("EI0006", "HCCL_CONNECT_TIMEOUT"),
         ("507015", "ACL_ERROR_RT_AICORE_EXCEPTION"),
         ("Cannot find bin of op Range", "kernels package"),
-        ("torch_npu.npu_swiglu", "npu_swiglu(Tensor self, int dim=-1) -> Tensor"),
+        ("torch_npu.npu_swiglu", "npu_swiglu(Tensor input, int dim=-1) -> Tensor"),
         ("HCCL_BUFFSIZE", "in the CUDA world: NCCL_BUFFSIZE"),
         ("torch.lgamma", "runs on the CPU"),
     ],
