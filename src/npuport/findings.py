@@ -40,12 +40,64 @@ class Edit:
 
 
 @dataclass(frozen=True, slots=True)
+class Input:
+    """A parameter of both functions of a claim. ``value`` is an expression in the words of ``npuport.proof``."""
+
+    name: str
+    value: str  # such as "tensor(*lead, D)" or "eps", from the numbers of a case
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What a fix rests on: two pieces of code compute the same, and have the same gradients.
+
+    ``before`` and ``after`` are bodies of functions of ``inputs``, with an indentation of none and a ``return``; every
+    other name in them is a full one, such as ``torch.nn.functional.silu``. ``cases`` give the numbers that the values
+    of the inputs are made of, such as "lead=(2, 3), D=64, eps=1e-5". ``before`` is what the user's code was cut down
+    to, ``after`` what the fix puts there. ``deviation`` is the documented difference between the two, relative to the
+    largest value, where the replacement is an approximation.
+    """
+
+    inputs: tuple[Input, ...]
+    before: str
+    after: str
+    cases: tuple[str, ...]
+    deviation: float = 0.0
+
+
+class Outcome(enum.Enum):
+    """What became of a claim."""
+
+    PROVED = "proved"
+    WITHHELD = "withheld"  # the two are not equal
+    UNTRIED = "could not run"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What running both sides of a claim on the simulated NPU showed.
+
+    ``difference`` is the largest error of the replacement against the original in float64, relative to the largest
+    value, by dtype; ``original`` is that of the original itself. ``notes`` say what holds for some inputs only.
+    """
+
+    outcome: Outcome
+    reason: str = ""
+    difference: tuple[tuple[str, float], ...] = ()
+    original: tuple[tuple[str, float], ...] = ()
+    runs: int = 0
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Fix:
-    """Edits that repair one finding; all are applied, or none."""
+    """Edits that repair one finding; all are applied, or none. With a ``claim``, only once the verdict is "proved"."""
 
     edits: tuple[Edit, ...]
     applicability: Applicability
     title: str = ""
+    claim: Claim | None = None
+    verdict: Verdict | None = None
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -25,8 +25,12 @@ from npuport.cli.shared import (
 from npuport.errors import UserError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from npuport.conversion.proofs import Prover
     from npuport.conversion.rounds import Conversion
     from npuport.conversion.tree import Written
+    from npuport.findings import Claim, Verdict
     from npuport.rules.settings import Settings
     from npuport.source.files import Tree
 
@@ -75,8 +79,20 @@ def convert(
         ),
     ] = None,
     unsafe_fixes: Annotated[
-        bool, typer.Option("--unsafe-fixes", help="Apply fixes that may change behaviour, too. Read the result.")
+        bool,
+        typer.Option(
+            "--unsafe-fixes",
+            help="Apply fixes that may change behaviour, too, and put fused operators in. Read the result.",
+        ),
     ] = False,
+    verify: Annotated[
+        bool,
+        typer.Option(
+            "--verify/--no-verify",
+            help="Put a fused operator in only where it is proved equal to the code in its place, by running both on "
+            "the simulated NPU; or put it in unproved.",
+        ),
+    ] = True,
     force: Annotated[
         bool, typer.Option("--force", help="Replace OUT as a whole even if npuport did not write it.")
     ] = False,
@@ -112,9 +128,10 @@ def convert(
         tree = read_tree(source, without=output)
     if target is None and source.is_dir():
         settings = suited(settings, tree)
+    prove = _prover(settings.chip) if verify and unsafe_fixes else None
     with progress(len(tree.files), "converting") as advance:
         conversion = convert_files(
-            tree.files, settings, unsafe_fixes, jobs, advance, None if no_cache else findings_cache()
+            tree.files, settings, unsafe_fixes, jobs, advance, None if no_cache else findings_cache(), prove
         )
     if mode is Mode.COPY and output is not None:
         _write_copy(tree, conversion, settings, output, force)
@@ -128,6 +145,19 @@ def convert(
     name_skipped(tree.skipped, conversion.failures)
     _name_unexplained(conversion)
     raise SystemExit(_exit_code(tree, conversion, mode))
+
+
+def _prover(chip: str) -> Prover:
+    """Proves claims on the simulated NPU."""
+
+    def prove(claims: Sequence[Claim]) -> Sequence[Verdict]:
+        from npuport import proof
+        from npuport.report.language import counted, translate
+
+        talk(translate("proving {fixes} on the simulated NPU", fixes=counted(len(claims), "fused operator")))
+        return proof.prove(claims, chip)
+
+    return prove
 
 
 def _mode(source: Path, output: Path | None, in_place: bool, diff: bool, check: bool) -> Mode:

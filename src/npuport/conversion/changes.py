@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from npuport.conversion.convert import Converted
 from npuport.conversion.edits import origin
-from npuport.findings import Applicability, Edit, Finding
+from npuport.findings import Applicability, Edit, Finding, Verdict
 from npuport.source.edit import apply
 from npuport.source.files import SourceFile
 from npuport.source.text import LineIndex
@@ -21,6 +21,7 @@ class Reason:
     name: str
     message: str
     applicability: Applicability
+    verdict: Verdict | None = None  # where the fix rests on a claim
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,7 @@ def _whole_lines(group: Sequence[Edit], index: LineIndex) -> tuple[int, int]:
 def _reasons(group: Sequence[Edit], applied: Sequence[Finding]) -> tuple[Reason, ...]:
     made = set(group)
     reasons = {
-        Reason(finding.code, finding.name, finding.message, finding.fix.applicability)
+        Reason(finding.code, finding.name, finding.message, finding.fix.applicability, finding.fix.verdict)
         for finding in applied
         if finding.fix and not made.isdisjoint(finding.fix.edits)
     }

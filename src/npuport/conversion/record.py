@@ -13,7 +13,7 @@ from npuport import __version__
 from npuport.conversion.changes import Change
 from npuport.conversion.rounds import Conversion, ConvertedFile
 from npuport.findings import Finding, Severity
-from npuport.report.json_report import finding_json
+from npuport.report.json_report import finding_json, verdict_json
 from npuport.report.text import place
 from npuport.rules.settings import Settings
 from npuport.source.files import Skipped
@@ -126,6 +126,7 @@ def _document(record: Record) -> dict[str, Any]:
                                 "name": reason.name,
                                 "message": reason.message,
                                 "applicability": reason.applicability.value,
+                                **({"proof": verdict_json(reason.verdict)} if reason.verdict is not None else {}),
                             }
                             for reason in change.reasons
                         ],

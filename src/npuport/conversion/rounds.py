@@ -9,8 +9,9 @@ from itertools import count
 
 from npuport.conversion.changes import Change, changes
 from npuport.conversion.convert import BrokenFixError, Converted, convert_text
+from npuport.conversion.proofs import Prover, claims_of, judged
 from npuport.conversion.residue import Occurrence, unexplained
-from npuport.findings import Edit, Finding, Severity
+from npuport.findings import Claim, Edit, Finding, Severity, Verdict
 from npuport.rules.cache import FindingsCache, key_of
 from npuport.rules.engine import check_file, that_may_ask_for_edits
 from npuport.rules.settings import Settings
@@ -69,6 +70,7 @@ class _Task:
     unsafe: bool
     frozen: frozenset[str]  # files that must stay as they are
     known: Mapping[str, list[Finding]]  # findings by path, of files checked before
+    verdicts: Mapping[Claim, Verdict] | None  # on the claims that fixes rest on; None if nobody wants a proof
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,26 +106,30 @@ def convert_files(
     jobs: int | None = None,
     progress: Progress | None = None,
     cache: FindingsCache | None = None,
+    prove: Prover | None = None,
 ) -> Conversion:
     """Convert ``files`` until another run would change nothing.
 
-    With a ``cache``, what was found in the same files before is not sought again.
+    With a ``cache``, what was found in the same files before is not sought again. With ``unsafe``, fused operators are
+    put in too; where ``prove`` is given, only those of which it proves that they compute the same.
     A file that a fix would break, or whose fixes never settle, keeps its text and gets a failure.
     """
-    settings = replace(settings, edits_only=True)
+    settings = replace(settings, edits_only=True, fuse=unsafe)
     states = [_Progressing(file, file, [], []) for file in files]
     failures: dict[str, Failure] = {}
     outcomes: dict[str, _Outcome | Failure] = {}
     looked_at = states
     project: Project | None = None
+    verdicts: dict[Claim, Verdict] | None = None if prove is None else {}
     for number in count():  # ends: from ROUNDS on, every round that moves anything freezes one more file
         everything = [state.current for state in states]
         project = Project(everything, before=files, earlier=project)
         key = key_of(everything, settings, files if number else ()) if cache is not None else ""
         known = cache.read(key) if cache is not None else {}
         if cache is not None and not known and number == 0:
-            known = _of_an_analysis(cache.read(key_of(everything, replace(settings, edits_only=False))))
-        task = _Task(project, settings, unsafe, frozenset(failures), known)
+            analysed = replace(settings, edits_only=False)
+            known = _of_an_analysis(cache.read(key_of(everything, analysed)), settings)
+        task = _Task(project, settings, unsafe, frozenset(failures), known, verdicts)
         current = [state.current for state in looked_at]
         latest = map_files(_convert_once, current, task, jobs, progress if number == 0 else None)
         if cache is not None:
@@ -146,6 +152,8 @@ def convert_files(
                     state.revert()
                 else:
                     state.take(outcome.converted)
+        if not moved and prove is not None and verdicts is not None:
+            moved = _proved(outcomes, prove, verdicts)
         if not moved:
             break
         looked_at = [state for state in states if state.current.path in moved]
@@ -164,9 +172,25 @@ def convert_files(
     )
 
 
-def _of_an_analysis(found: Mapping[str, list[Finding]]) -> dict[str, list[Finding]]:
+def _proved(outcomes: Mapping[str, _Outcome | Failure], prove: Prover, verdicts: dict[Claim, Verdict]) -> set[str]:
+    """The files with claims that had no verdict; ``verdicts`` has them now.
+
+    Asked when all else has settled, for what a claim says depends on the text around it.
+    """
+    claims = {
+        path: [claim for claim in claims_of(outcome.findings) if claim not in verdicts]
+        for path, outcome in outcomes.items()
+        if not isinstance(outcome, Failure)
+    }
+    new = list(dict.fromkeys(claim for of_file in claims.values() for claim in of_file))
+    if new:
+        verdicts.update(zip(new, prove(new), strict=True))
+    return {path for path, of_file in claims.items() if of_file}
+
+
+def _of_an_analysis(found: Mapping[str, list[Finding]], settings: Settings) -> dict[str, list[Finding]]:
     """What a conversion would have found itself, out of what an analysis found."""
-    return {path: that_may_ask_for_edits(findings) for path, findings in found.items()}
+    return {path: that_may_ask_for_edits(findings, settings) for path, findings in found.items()}
 
 
 def _keep(
@@ -202,10 +226,11 @@ def _module_name(path: str) -> str:
 def _convert_once(source: SourceFile, task: _Task) -> _Outcome:
     known = task.known.get(source.path)
     findings = known if known is not None else check_file(source, task.project, task.settings)
-    converted, broken = Converted(source.text, (), tuple(findings)), None
+    now = [judged(finding, task.verdicts) for finding in findings]
+    converted, broken = Converted(source.text, (), tuple(now)), None
     if source.path not in task.frozen:
         try:
-            converted = convert_text(source, findings, task.unsafe)
+            converted = convert_text(source, now, task.unsafe)
         except BrokenFixError as error:
             broken = Failure(source.path, "", str(error))
     # Only the round that changes nothing counts, and there the text is that of ``source``.

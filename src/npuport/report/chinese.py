@@ -118,6 +118,9 @@ SENTENCES = {
     "{edits} in {files}, {unchanged} unchanged, {left} left for you": (
         "{files}中共 {edits}，{unchanged}未改动，还有 {left}需要您处理"
     ),
+    "proving {fixes} on the simulated NPU": "正在模拟 NPU 上验证 {fixes}",
+    "{number} fused operator": "{number} 个融合算子",
+    "{number} fused operators": "{number} 个融合算子",
     "{edits} in {files}; nothing was written": "{files}中共有 {edits}；未写入任何文件",
     "Checked: every converted file still parses; no CUDA reference is unexplained; "
     "a second run would change nothing.": (

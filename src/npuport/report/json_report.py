@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from npuport import __version__
-from npuport.findings import Finding, Severity
+from npuport.findings import Finding, Severity, Verdict
 from npuport.report.groups import group_of
 
 SCHEMA = "npuport-analysis/1"
@@ -37,9 +37,22 @@ def finding_json(finding: Finding) -> dict[str, Any]:
             "applicability": fix.applicability.value,
             "title": fix.title,
             "edits": [{"start": edit.start, "end": edit.end, "new": edit.new} for edit in fix.edits],
+            **({"proof": verdict_json(fix.verdict)} if fix.verdict is not None else {}),
         }
         if fix
         else None,
+    }
+
+
+def verdict_json(verdict: Verdict) -> dict[str, Any]:
+    """A verdict on a fix. Errors are relative to the largest value, by dtype."""
+    return {
+        "outcome": verdict.outcome.value,
+        "reason": verdict.reason,
+        "runs": verdict.runs,
+        "difference": dict(verdict.difference),
+        "original": dict(verdict.original),
+        "notes": list(verdict.notes),
     }
 
 

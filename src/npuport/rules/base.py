@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar
 
-from npuport.findings import Applicability, Basis, Edit, Finding, Fix, Location, Severity
+from npuport.findings import Applicability, Basis, Claim, Edit, Finding, Fix, Location, Severity
 from npuport.rules.npu_branches import tells_npus_apart
 from npuport.rules.settings import Settings
 from npuport.source.module import Module, scope_of
@@ -36,6 +36,7 @@ class Rule(ABC):
     needs: ClassVar[tuple[tuple[str, ...], ...]] = ()  # plain texts: of each group a file holds one, or the rule rests
     nodes: ClassVar[tuple[type[ast.AST], ...]]
     edits: ClassVar[bool] = True  # whether what it finds may ask for an edit; what does not is no part of a conversion
+    fuses: ClassVar[bool] = False  # whether its fixes put fused operators in: part of a conversion that is to fuse
     agnostic: ClassVar[bool] = False  # whether its fixes are right for the target "agnostic" too
 
     @classmethod
@@ -148,12 +149,13 @@ class Context:
         applicability: Applicability = Applicability.SAFE,
         title: str = "",
         needs: str | None = None,
+        claim: Claim | None = None,
     ) -> Fix:
         """A fix of ``edits``; ``needs`` names a module whose import comes with it when the file lacks one."""
         together = list(edits)
         if needs is not None and not self._imports(needs):
             together.append(self._import_edit(needs))
-        return Fix(tuple(sorted(together)), applicability, title)
+        return Fix(tuple(sorted(together)), applicability, title, claim)
 
     def _imports(self, module: str) -> bool:
         return any(binding.target == module for binding in self.module.scope.bindings.get(module.partition(".")[0], []))

@@ -56,17 +56,22 @@ def check_file(source: SourceFile, project: Project, settings: Settings) -> list
         findings += [entry] if entry is not None else []
     findings += mentions_in_python(context, findings)
     found = sorted(suppress(source, findings), key=_order)
-    return that_may_ask_for_edits(found) if settings.edits_only else found
+    return that_may_ask_for_edits(found, settings) if settings.edits_only else found
 
 
-def that_may_ask_for_edits(findings: Iterable[Finding]) -> list[Finding]:
+def that_may_ask_for_edits(findings: Iterable[Finding], settings: Settings) -> list[Finding]:
     """``findings`` without those of rules that never ask for an edit."""
-    return [finding for finding in findings if finding.code not in _without_edits()]
+    without = _without_edits(settings.fuse)
+    return [finding for finding in findings if finding.code not in without]
 
 
 @cache
-def _without_edits() -> frozenset[str]:
-    return frozenset(rule.code for rule in all_rules() if not rule.edits)
+def _without_edits(fuse: bool) -> frozenset[str]:
+    return frozenset(rule.code for rule in all_rules() if not _may_edit(rule, fuse))
+
+
+def _may_edit(rule: type[Rule], fuse: bool) -> bool:
+    return rule.edits or (fuse and rule.fuses)
 
 
 def _module(source: SourceFile, project: Project) -> Module:
@@ -215,7 +220,11 @@ class _Active:
 
 @cache
 def _active(settings: Settings) -> _Active:
-    rules = [rule for rule in all_rules() if rule.applies(settings) and (rule.edits or not settings.edits_only)]
+    rules = [
+        rule
+        for rule in all_rules()
+        if rule.applies(settings) and (_may_edit(rule, settings.fuse) or not settings.edits_only)
+    ]
     bits: dict[tuple[str, str, tuple[tuple[str, ...], ...]], int] = {}
     for place, rule in enumerate(rules):
         for marker in rule.markers:
@@ -226,7 +235,7 @@ def _active(settings: Settings) -> _Active:
     for (word, pattern, needs), of_rules in bits.items():
         markers[word] = (*markers.get(word, ()), _Marker(re.compile(pattern), needs, of_rules))
     needed = {text for rule in rules for group in rule.needs for text in group}
-    editing = sum(1 << place for place, rule in enumerate(rules) if rule.edits)
+    editing = sum(1 << place for place, rule in enumerate(rules) if _may_edit(rule, settings.fuse))
     return _Active(tuple(rule() for rule in rules), markers, WordSearch({*markers, *needed}), editing)
 
 

@@ -16,7 +16,8 @@ class Settings:
     ``target`` "npu" writes explicit torch.npu code; "agnostic" writes code that runs on CUDA, on an NPU and on the CPU,
     in PyTorch's own words; "import" adds one import at each entry point, which converts the
     code in memory when it runs. ``keep_lines`` forbids edits that change the number of lines. With
-    ``edits_only``, rules rest whose findings never ask for an edit.
+    ``edits_only``, rules rest whose findings never ask for an edit. With ``fuse``, those that put fused operators in
+    the place of code take part all the same.
 
     Raises:
         ValueError: for an unknown target or a version that is none.
@@ -27,6 +28,7 @@ class Settings:
     chip: str = "Ascend910B3"
     keep_lines: bool = False
     edits_only: bool = False
+    fuse: bool = False
 
     def __post_init__(self) -> None:
         if self.target not in TARGETS:

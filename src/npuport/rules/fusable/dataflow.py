@@ -26,6 +26,11 @@ class Flow:
     def __init__(self, function: ast.FunctionDef | ast.AsyncFunctionDef, scope: Scope, context: Context) -> None:
         self.function = function
         self.found: dict[str, Any] = {}  # what each pattern found here
+        self.scope = scope
+        # What names stand for around each statement, by its id; kept only for those who rewrite code.
+        self.names_before: dict[int, dict[str, Value]] = {}
+        self.names_after: dict[int, dict[str, Value]] = {}
+        self._keeps_names = context.settings.fuse
         self._evaluator = Evaluator(scope, context)
         self._evaluator.parameters(function.args)
         self._run(function.body)
@@ -34,8 +39,8 @@ class Flow:
         self.operations = frozenset(value.op for value in self.values)
 
     def value(self, node: ast.expr) -> Value | None:
-        """What an expression of this very function computes."""
-        return self._by_node.get(id(node))
+        """What an expression of this very function computes; what a name or attribute stands for where it is read."""
+        return self._evaluator.read.get(id(node)) or self._by_node.get(id(node))
 
     def of(self, op: str) -> list[Value]:
         """The values made by an operation, in order."""
@@ -43,7 +48,15 @@ class Flow:
 
     def _run(self, body: Iterable[ast.stmt]) -> bool:
         """Follow statements; whether what stands after them is reached."""
-        return all(self._statement(statement) for statement in body)
+        return all(self._reached(statement) for statement in body)
+
+    def _reached(self, node: ast.stmt) -> bool:
+        if not self._keeps_names:
+            return self._statement(node)
+        self.names_before[id(node)] = dict(self._evaluator.names)
+        reached = self._statement(node)
+        self.names_after[id(node)] = dict(self._evaluator.names)
+        return reached
 
     def _statement(self, node: ast.stmt) -> bool:
         evaluate = self._evaluator
@@ -63,8 +76,8 @@ class Flow:
         elif isinstance(node, ast.Raise | ast.Continue | ast.Break):
             return False
         elif isinstance(node, ast.If):
-            evaluate.value(node.test)
-            return self._branches([node.body, node.orelse])
+            test = evaluate.value(node.test)
+            return self._branches([node.body, node.orelse], test)
         elif isinstance(node, ast.For | ast.AsyncFor):
             evaluate.loop(node)
             self._branches([node.body, []])
@@ -89,7 +102,7 @@ class Flow:
             evaluate.forget(ast.Name(node.name))
         return True
 
-    def _branches(self, bodies: list[list[ast.stmt]]) -> bool:
+    def _branches(self, bodies: list[list[ast.stmt]], test: Value | None = None) -> bool:
         """Follow each body from here, then let names be a choice of what they are after those that end."""
         before = self._evaluator.names
         ends = []
@@ -97,7 +110,7 @@ class Flow:
             self._evaluator.names = dict(before)
             if self._run(body):
                 ends.append(self._evaluator.names)
-        self._evaluator.names = self._evaluator.merged(ends) if ends else before
+        self._evaluator.names = self._evaluator.merged(ends, test) if ends else before
         return bool(ends)
 
 

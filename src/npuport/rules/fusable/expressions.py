@@ -34,6 +34,7 @@ class Evaluator:
     def __init__(self, scope: Scope, context: Context) -> None:
         self.names: dict[str, Value] = {}
         self.values: list[Value] = []
+        self.read: dict[int, Value] = {}  # by the id of each name and attribute that is read, what it stood for
         self._free: dict[tuple[int, str], Value] = {}  # names and attributes that the function does not assign
         self._scope = scope
         self._context = context
@@ -68,8 +69,8 @@ class Evaluator:
         """Nothing is known of what ``target`` is given."""
         self._bind(target, self._new("other"))
 
-    def merged(self, ends: list[dict[str, Value]]) -> dict[str, Value]:
-        """What names stand for after branches that end with ``ends``."""
+    def merged(self, ends: list[dict[str, Value]], test: Value | None = None) -> dict[str, Value]:
+        """What names stand for after branches that end with ``ends``; of two, ``test`` chooses the first."""
         if len(ends) == 1:
             return ends[0]
         together: dict[str, Value] = {}
@@ -81,6 +82,8 @@ class Evaluator:
                 elif known is not value:
                     parts = (*known.inputs, value) if known.op == "choice" and known not in end.values() else None
                     together[name] = self._new("choice", parts or (known, value))
+                    if test is not None and parts is None:
+                        together[name].named = {"test": test}
         return together
 
     def _bind(self, target: ast.expr, value: Value) -> None:
@@ -107,6 +110,10 @@ class Evaluator:
 
     def _load(self, node: ast.expr) -> Value:
         """A name or attribute; what is not assigned here is one and the same value at every use."""
+        found = self.read[id(node)] = self._loaded(node)
+        return found
+
+    def _loaded(self, node: ast.expr) -> Value:
         path = _path(node)
         if path is not None and path in self.names:
             return self.names[path]
@@ -145,8 +152,10 @@ class Evaluator:
         if isinstance(node, ast.Tuple | ast.List):
             return self._new("tuple", tuple(self.value(element) for element in node.elts), node)
         if isinstance(node, ast.IfExp):
-            self.value(node.test)
-            return self._new("choice", (self.value(node.body), self.value(node.orelse)), node)
+            test = self.value(node.test)
+            made = self._new("choice", (self.value(node.body), self.value(node.orelse)), node)
+            made.named = {"test": test}
+            return made
         if isinstance(node, ast.NamedExpr):
             found = self.value(node.value)
             self._bind(node.target, found)
@@ -185,6 +194,9 @@ class Evaluator:
         index = node.slice
         last = index.elts[-1] if isinstance(index, ast.Tuple) and index.elts else index
         if isinstance(last, ast.Slice):
+            for bound in (last.lower, last.upper, last.step):
+                if bound is not None and not isinstance(bound, ast.Constant):
+                    self.value(bound)
             return self._slice(inner, last, node)
         if isinstance(index, ast.Constant) and isinstance(index.value, int):
             if inner.op == "tuple" and -len(inner.inputs) <= index.value < len(inner.inputs):
@@ -215,10 +227,13 @@ class Evaluator:
     def _part(self, value: Value, index: int, count: int | None, node: ast.expr | None) -> Value:
         """Element ``index`` of what gives several: half of a tensor where ``chunk`` made two."""
         if value.op == "chunk" and (count == 2 or (count is None and value.detail == 2)):
-            return self._new("half", (value.first,), node, (index % 2, "chunk"))
-        if value.op in _PARTS and count == 2:
-            return self._new("half", (value.first,), node, (index % 2, value.op))
-        return self._new("part", (value,), node, index)
+            part = self._new("half", (value.first,), node, (index % 2, "chunk"))
+        elif value.op in _PARTS and count == 2:
+            part = self._new("half", (value.first,), node, (index % 2, value.op))
+        else:
+            return self._new("part", (value,), node, index)
+        part.named = {"of": value}
+        return part
 
     # -- calls -----------------------------------------------------------------------------------------------------
 

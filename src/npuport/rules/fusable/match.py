@@ -5,14 +5,15 @@ from __future__ import annotations
 import ast
 import re
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from npuport.facts import custom_operator, fused_operator
-from npuport.findings import Finding, Severity
+from npuport.findings import Finding, Fix, Severity
 from npuport.rules.base import Context, Rule
 from npuport.rules.fusable.dataflow import Flow, flow_of, function_around
+from npuport.rules.fusable.fragments import Unfit
 from npuport.rules.fusable.values import Value
 
 
@@ -89,6 +90,16 @@ def fusable(
         tensors=tensors,
     )
     return replace(found, evidence={**found.evidence, **together[0].texts(context)})
+
+
+def with_fix(found: Finding, context: Context, make: Callable[[], Fix]) -> Finding:
+    """The finding with the fix that ``make`` gives, or with the reason why there is none; where fixes are wanted."""
+    if not context.settings.fuse:
+        return found
+    try:
+        return replace(found, fix=make())
+    except Unfit as why:
+        return replace(found, message=f"{found.message}; left as it is, for {why}")
 
 
 TORCH = ("import torch", "from torch")

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from npuport.findings import Finding
+from npuport.findings import Finding, Fix, Input
 from npuport.rules.base import Context
 from npuport.rules.fusable.dataflow import Flow
-from npuport.rules.fusable.match import TORCH, FusableRule, Match, fusable, is_available
+from npuport.rules.fusable.match import TORCH, FusableRule, Match, fusable, is_available, with_fix
+from npuport.rules.fusable.rewriting import Write, replacement
 from npuport.rules.fusable.values import SAME_NUMBERS, Value, alternatives, bare, followed, same
 
 _TO_ROOT = SAME_NUMBERS | {"add", "choice", "clamp"}
@@ -28,16 +29,18 @@ class RmsNormInSteps(FusableRule):
     words = ("rsqrt", "mean")
     holds = re.compile(r"mean\(")
     needs = (TORCH, ("mean(",))
+    fuses = True
 
     @staticmethod
     def matches(flow: Flow, context: Context) -> list[Match]:  # noqa: ARG004
         return [match for mean in flow.of("mean") if (match := _rms_norm(mean, flow)) is not None]
 
-    def report(self, match: Match, flow: Flow, context: Context) -> Iterator[Finding]:  # noqa: ARG002
+    def report(self, match: Match, flow: Flow, context: Context) -> Iterator[Finding]:
         if is_available("npu_rms_norm", context):
             message = "RMSNorm in steps: torch_npu.npu_rms_norm computes it in one fused kernel"
             message += "" if "weight" in match.roles else ", with a weight of ones where it has none"
-            yield fusable(self, [match], context, "npu_rms_norm", message)
+            found = fusable(self, [match], context, "npu_rms_norm", message)
+            yield with_fix(found, context, lambda: _rms_norm_fix(match, flow, context))
 
 
 class ResidualAndNormInSteps(FusableRule):
@@ -58,6 +61,51 @@ class ResidualAndNormInSteps(FusableRule):
         if is_available("npu_add_layer_norm", context):
             message = "a sum and its layer norm: torch_npu.npu_add_layer_norm computes both in one fused kernel"
             yield fusable(self, [match], context, "npu_add_layer_norm", message)
+
+
+_RMS_NORM_CASES = (
+    "lead=(3,), D=8, eps=0.1, scale=1.0",
+    "lead=(1, 5), D=33, eps=1e-6, scale=1.0",
+    "lead=(2, 1, 7), D=64, eps=1e-5, scale=1e-3",
+)
+
+
+def _rms_norm_fix(match: Match, flow: Flow, context: Context) -> Fix:
+    roles = match.roles
+    subject, weight, eps = roles["input"], roles.get("weight"), roles.get("epsilon")
+    inputs = [(Input("x", "tensor(*lead, D, scale=scale)"), subject)]
+    if weight is not None:
+        inputs.append((Input("weight", "tensor(D)"), _parameter(weight)))
+    if eps is not None:
+        inputs.append((Input("eps", "eps"), eps))
+
+    def call(write: Write) -> str:
+        x = write(subject)
+        scale = write(weight) if weight is not None else f"{x}.new_ones({x}.shape[-1])"
+        return f"torch_npu.npu_rms_norm({x}, {scale}, epsilon={write(eps) if eps is not None else 0.0})[0]"
+
+    return replacement(_cast_back(match.result, subject), inputs, call, _RMS_NORM_CASES, flow, context)
+
+
+def _cast_back(result: Value, subject: Value) -> Value:
+    """The cast of the result to the dtype of the input, where there is one: the operator gives that dtype."""
+    if len(result.uses) != 1 or result.uses[0].op != "cast":
+        return result
+    cast = result.uses[0]
+    aim = cast.inputs[1] if len(cast.inputs) > 1 else None
+    is_dtype = aim is not None and aim.op == "attribute" and aim.detail == "dtype"
+    return cast if aim is not None and bare(aim.first if is_dtype else aim) is subject else result
+
+
+def _parameter(weight: Value) -> Value:
+    """The tensor in a weight such as ``1.0 + self.weight.float()``."""
+    while weight.op in SAME_NUMBERS or (weight.op in {"add", "mul"} and any(_is_number(one) for one in weight.inputs)):
+        weight = next(one for one in weight.inputs if not _is_number(one))
+    return weight
+
+
+def _is_number(value: Value) -> bool:
+    return isinstance(value.constant, int | float)
 
 
 def _residual(norm: Value) -> Match | None:
@@ -113,7 +161,7 @@ def _holds(value: Value, subject: Value) -> bool:
 
 def _match(mean: Value, square: Value, root: Value, scaled: Value, subject: Value, flow: Flow) -> Match:
     roles = {"input": subject}
-    eps = next((one for use in mean.uses if use.op == "add" for one in use.inputs if one is not mean), None)
+    eps = _added_to(mean) or _added_to(root)
     if eps is not None:
         roles["epsilon"] = eps
     weighted = next((bare(one) for one in scaled.inputs if one.op == "mul" and not same(one, subject)), None)
@@ -130,6 +178,10 @@ def _match(mean: Value, square: Value, root: Value, scaled: Value, subject: Valu
     steps = tuple(one for one in (square, mean, root, scaled, last, result) if one in flow.values)
     anchor = root if root.op == "rsqrt" else mean
     return Match(anchor, result, steps, roles)
+
+
+def _added_to(value: Value) -> Value | None:
+    return next((one for use in value.uses if use.op == "add" for one in use.inputs if one is not value), None)
 
 
 def _squared(value: Value) -> Value | None:

@@ -19,7 +19,7 @@ class Value:
     inputs: tuple[Value, ...] = ()
     node: ast.expr | None = None
     detail: object = None
-    named: dict[str, Value] = field(default_factory=dict)  # keyword arguments
+    named: dict[str, Value] = field(default_factory=dict)  # keyword arguments; the test of a choice; what a half is of
     uses: list[Value] = field(default_factory=list)
 
     @property
