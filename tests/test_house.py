@@ -79,7 +79,8 @@ def commands() -> dict[str, click.Command]:
 
 
 def options_of(command: click.Command) -> list[str]:
-    return [name for parameter in command.params for name in parameter.opts if name.startswith("--")]
+    names = (name for parameter in command.params for name in (*parameter.opts, *parameter.secondary_opts))
+    return [name for name in names if name.startswith("--")]
 
 
 @pytest.mark.parametrize("name", commands())
