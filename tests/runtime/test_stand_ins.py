@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import importlib.util
+import os
+import re
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
-PROGRAM = Path(__file__).parent / "programs" / "stand_ins.py"
+import pytest
+
+from npuport.sim import SimOptions
+
+PROGRAMS = Path(__file__).parent / "programs"
+PROGRAM = PROGRAMS / "stand_ins.py"
 
 
 def test_stand_ins_equal_plain_attention(simulated: Callable[..., subprocess.CompletedProcess[str]]) -> None:
@@ -19,3 +28,53 @@ def test_stand_ins_are_chosen_by_name(simulated: Callable[..., subprocess.Comple
     program = "from npuport.runtime.activation import activate; activate(); import flash_attn"
     done = simulated(["-c", program], NPUPORT_STAND_INS="xformers,pynvml")
     assert "No module named 'flash_attn'" in done.stderr
+
+
+@pytest.mark.parametrize("chip", ["Ascend910B3", "Ascend910A"])
+def test_apex_follows_its_documents(simulated: Callable[..., subprocess.CompletedProcess[str]], chip: str) -> None:
+    done = simulated([PROGRAMS / "apex_stand_in.py", "npu"], SimOptions(chip=chip))
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stdout.count("passed") == 19
+
+
+def test_apex_works_on_the_cpu() -> None:
+    if importlib.util.find_spec("torch") is None:
+        pytest.skip("torch is not installed")
+    variables = {**os.environ, "TORCH_DEVICE_BACKEND_AUTOLOAD": "0", "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, str(PROGRAMS / "apex_stand_in.py"), "cpu"]
+    done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stdout.count("passed") == 19
+
+
+def test_apex_parallel_layers_average(simulated: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+    launcher = ("-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", "29643")
+    done = simulated([*launcher, PROGRAMS / "apex_parallel.py"], SimOptions(devices=2))
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stdout.count("passed") == 2
+
+
+SCALES = [65536, 32768, 16384] + [8192] * 9
+"""The loss scale of twelve steps, of which the first three overflow."""
+
+
+def test_apex_scripts_run_unmodified(
+    simulated: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
+) -> None:
+    checkpoint = tmp_path / "checkpoint.pt"
+    for script, arguments in (("apex_o1.py", [checkpoint]), ("apex_o2.py", [])):
+        done = simulated(["-m", "npuport", "run", "--", sys.executable, PROGRAMS / script, *arguments])
+        assert done.returncode == 0, done.stderr[-3000:]
+        losses, scales = trajectory(done.stdout)
+        assert scales == SCALES
+        assert sum(losses[9:]) < sum(losses[3:6])
+    done = simulated(["-m", "npuport", "run", "--", sys.executable, PROGRAMS / "apex_o1.py", checkpoint])
+    losses, scales = trajectory(done.stdout)
+    assert scales == [8192] * 12  # from the checkpoint on
+    assert losses[0] < 2.9
+
+
+def trajectory(output: str) -> tuple[list[float], list[int]]:
+    """The losses and scales that a script printed."""
+    found = re.findall(r"^step \d+ loss (\S+) scale (\d+)$", output, re.MULTILINE)
+    return [float(loss) for loss, _ in found], [int(scale) for _, scale in found]

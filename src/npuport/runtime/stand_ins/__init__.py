@@ -16,7 +16,7 @@ from pathlib import Path
 
 VARIABLE = "NPUPORT_STAND_INS"
 _HERE = Path(__file__).parent
-NAMES = frozenset({"flash_attn", "pynvml", "xformers"})
+NAMES = frozenset({"amp_C", "apex", "flash_attn", "pynvml", "xformers"})
 
 
 def wanted() -> frozenset[str]:

@@ -1,0 +1,1 @@
+"""The parts of ``apex.contrib`` that have an equivalent on an NPU."""
