@@ -57,6 +57,13 @@ def text_of(value: Value, context: Context) -> str | None:
     return " ".join(context.module.segment(node).split())
 
 
+def _is_called(found: Finding, function: ast.AST, context: Context) -> bool:
+    """Whether the function that a finding is in calls the operator already, as it does where it guards the original."""
+    operator = str(found.evidence["operator"]).rpartition(".")[2]
+    start, end = context.module.lines.span(function)
+    return operator.startswith("npu_") and context.module.text.find(operator, start, end) >= 0
+
+
 def is_available(operator: str, context: Context) -> bool:
     """Whether the torch_npu of this port's torch has an operator such as "npu_rms_norm"."""
     known = custom_operator(operator)
@@ -114,6 +121,7 @@ class FusableRule(Rule):
 
     severity = Severity.INFO
     edits = False
+    agnostic = True
     nodes: ClassVar[tuple[type[ast.AST], ...]] = (ast.Call,)
     words: ClassVar[tuple[str, ...]]
     holds: ClassVar[re.Pattern[str]]
@@ -136,7 +144,7 @@ class FusableRule(Rule):
         flow = flow_of(function, context)
         for match in self.found(flow, context):
             if match.anchor.node is node:
-                yield from self.report(match, flow, context)
+                yield from (one for one in self.report(match, flow, context) if not _is_called(one, function, context))
 
     def interests(self, node: ast.AST) -> bool:
         """Whether a node can be an anchor, by its name alone."""

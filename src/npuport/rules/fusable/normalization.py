@@ -84,7 +84,7 @@ def _rms_norm_fix(match: Match, flow: Flow, context: Context) -> Fix:
         scale = write(weight) if weight is not None else f"{x}.new_ones({x}.shape[-1])"
         return f"torch_npu.npu_rms_norm({x}, {scale}, epsilon={write(eps) if eps is not None else 0.0})[0]"
 
-    return replacement(_cast_back(match.result, subject), inputs, call, _RMS_NORM_CASES, flow, context)
+    return replacement([(_cast_back(match.result, subject), call)], inputs, _RMS_NORM_CASES, flow, context)
 
 
 def _cast_back(result: Value, subject: Value) -> Value:

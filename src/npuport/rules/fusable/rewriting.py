@@ -1,110 +1,103 @@
-"""Putting one call in the place of the steps that it computes: what goes, what stays, and what the names then mean."""
+"""Putting a call in the place of the steps that it computes, with the claim that both are equal."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Sequence
 
 from npuport.findings import Applicability, Claim, Edit, Fix, Input
 from npuport.rules.base import Context
 from npuport.rules.fusable.dataflow import Flow
 from npuport.rules.fusable.fragments import Fragment, Unfit
+from npuport.rules.fusable.places import Place, Slot, place_of
 from npuport.rules.fusable.values import Value
-
-_Body = list[ast.stmt]
 
 Write = Callable[[Value], str]
 """What to write for a value."""
 
+Call = Callable[[Write], str]
+"""The text of a call, given what writes its arguments: once for the claim, and once for the user's code."""
+
 
 def replacement(
-    result: Value,
+    results: Sequence[tuple[Value, Call]],
     inputs: Sequence[tuple[Input, Value]],
-    call: Callable[[Write], str],
     cases: tuple[str, ...],
     flow: Flow,
     context: Context,
+    *,
+    when: Call | None = None,
+    deviation: float = 0.0,
 ) -> Fix:
-    """A fix that puts ``call`` in the place of ``result`` and of the steps to it, with the claim that it rests on.
+    """A fix that puts calls in the place of ``results`` and of the steps to them, with the claim that it rests on.
 
-    ``call`` is given what writes a value, once for the claim and once for the user's code. ``inputs`` are the values
-    that the steps begin with.
+    ``inputs`` are the values that the steps begin with; the first is a tensor. The original stays for other devices
+    where the target is agnostic, and for inputs of which the condition ``when`` is not true.
 
     Raises:
         Unfit: the code cannot be cut out, or not be replaced.
     """
     named = {described.name: value for described, value in inputs}
     before, after = (Fragment(named, flow, context) for _ in range(2))
-    sides = _body(before, before.text(result)), _body(after, call(after.text))
-    claim = Claim(tuple(described for described, _ in inputs), *sides, cases)
-    place = place_of(result, before.used, flow)
-    written = {text_of_value(value, place, flow, context): value for _, value in inputs}
-    new = call(Fragment(written, flow, context, inline=True).text)
-    return context.fix(
-        replacing(place, new, context), Applicability.UNSAFE, f"put {new} there", needs="torch_npu", claim=claim
-    )
+    old = [before.text(value) for value, _ in results]
+    new = [_spelled(call(after.text), context) for _, call in results]
+    claim = Claim(tuple(described for described, _ in inputs), _body(before, old), _body(after, new), cases, deviation)
+    place = place_of([value for value, _ in results], before.used, flow)
+    calls = {id(value.node): call for value, call in results}
+    written = []
+    for slot in place.slots:
+        names = {text_of_value(value, slot, context): value for _, value in inputs}
+        write = Fragment(names, flow, context, inline=True).text
+        written.append((slot, _spelled(calls[id(slot.node)](write), context), write))
+    condition = _condition(inputs[0][1], when, written[0][2], context)
+    texts = [(slot, text) for slot, text, _ in written]
+    edits = _guarded(place, texts, condition, flow, context) if condition else _replaced(place, texts, context)
+    title = f"put {texts[0][1]} there"
+    needs = None if context.agnostic else "torch_npu"
+    return context.fix(edits, Applicability.UNSAFE, title, needs=needs, claim=claim)
 
 
-def _body(fragment: Fragment, result: str) -> str:
-    return "\n".join([*fragment.body, f"return {result}"])
-
-
-@dataclass(frozen=True)
-class Place:
-    """The statement that holds the last step, and those before it that go, for only the steps need them."""
-
-    body: _Body
-    statement: ast.stmt
-    node: ast.expr  # the last step
-    gone: tuple[ast.stmt, ...]
-    names: Mapping[str, Value]  # what names stand for at ``statement`` once ``gone`` is gone
-
-
-def place_of(result: Value, used: Collection[int], flow: Flow) -> Place:
-    """Where the steps stand that compute ``result``; ``used`` are the ids of all their values.
-
-    Raises:
-        Unfit: there is no one place to put a call.
-    """
-    node = result.node
-    found = next((one for one in _expressions(flow.function.body) if one[2] is node), None)
-    if found is None or node is None:
-        raise Unfit("its last step is no expression of its own")
-    body, statement, _ = found
-    before = body[: body.index(statement)]
-    gone = _unneeded(before, statement, node, used, flow)
-    return Place(body, statement, node, tuple(gone), _names(before, statement, gone, flow))
-
-
-def text_of_value(value: Value, place: Place, flow: Flow, context: Context) -> str:
-    """What to write for a value at a place.
+def text_of_value(value: Value, slot: Slot, context: Context) -> str:
+    """What to write for a value where a last step is.
 
     Raises:
         Unfit: no name there stands for it.
     """
-    names = (name for name, known in place.names.items() if known is value and name.isidentifier())
+    names = (name for name, known in slot.names.items() if known is value and name.isidentifier())
     name = next(names, None)
     if name is not None:
         return name
     if value.op == "constant" and value.node is not None:
         return context.module.segment(value.node)
     if value.op == "attribute":
-        return f"{text_of_value(value.first, place, flow, context)}.{value.detail}"
-    if value.op == "name" and str(value.detail) not in place.names:
+        return f"{text_of_value(value.first, slot, context)}.{value.detail}"
+    if value.op == "name" and str(value.detail) not in slot.names:
         return str(value.detail)
+    if value.op == "part" and isinstance(value.node, ast.Subscript) and isinstance(value.detail, int):
+        return f"{text_of_value(value.first, slot, context)}[{value.detail}]"
     what = value.detail if value.op == "parameter" else ast.unparse(value.node) if value.node else "an input"
     raise Unfit(f"no name stands for {what} where the last step is")
 
 
-def replacing(place: Place, new: str, context: Context) -> list[Edit]:
-    """Edits that put ``new`` in the place of the last step, and take away the steps before it.
+def _spelled(call: str, context: Context) -> str:
+    """torch_npu's operators as PyTorch knows them where the code is for other devices too: that needs no import."""
+    return re.sub(r"\btorch_npu\.(?=npu_)", "torch.ops.npu.", call) if context.agnostic else call
 
-    Raises:
-        Unfit: a step shares its line with another statement.
-    """
-    start, end = context.module.lines.span(place.node)
-    edits = [*(_without(one, context) for one in place.gone), Edit(start, end, new)]
+
+def _body(fragment: Fragment, results: Sequence[str]) -> str:
+    return "\n".join([*fragment.body, f"return {', '.join(results)}"])
+
+
+def _condition(tensor: Value, when: Call | None, write: Write, context: Context) -> str:
+    device = f'{write(tensor)}.device.type == "npu"' if context.agnostic else ""
+    return " and ".join(part for part in (device, when(write) if when is not None else "") if part)
+
+
+def _replaced(place: Place, texts: Sequence[tuple[Slot, str]], context: Context) -> list[Edit]:
+    """Edits that put each text in the place of its last step, and take away the steps before."""
+    nodes = [Edit(*context.module.lines.span(slot.node), text) for slot, text in texts]
+    edits = sorted([*(_without(one, context) for one in place.gone), *nodes])
     together = edits[:1]
     for edit in edits[1:]:  # what touches is one change to read
         last = together[-1]
@@ -116,14 +109,53 @@ def replacing(place: Place, new: str, context: Context) -> list[Edit]:
     return together
 
 
+def _guarded(
+    place: Place, texts: Sequence[tuple[Slot, str]], condition: str, flow: Flow, context: Context
+) -> list[Edit]:
+    """Edits that put each text beside its last step, for when the condition is true."""
+    slots = [slot.statement for slot, _ in texts]
+    moving = [*place.gone, *slots]
+    if len(texts) == 1 and not place.gone and not isinstance(slots[0], ast.Return):
+        slot, text = texts[0]
+        start, end = context.module.lines.span(slot.node)
+        whole = slot.node is getattr(slot.statement, "value", None)
+        chosen = f"{text} if {condition} else {context.module.text[start:end]}"
+        return [Edit(start, end, chosen if whole else f"({chosen})")]
+    first, last = (place.body.index(one) for one in (min(moving, key=place.body.index), slots[-1]))
+    block = place.body[first : last + 1]
+    if any(one not in moving for one in block):
+        raise Unfit("other statements stand between its steps")
+    lines = [_whole_lines(one, context) for one in block]
+    start, end = lines[0][0], lines[-1][1]
+    text = context.module.text
+    indent = text[start : start + block[0].col_offset]
+    unit = " " * (flow.function.body[0].col_offset - flow.function.col_offset) if "\t" not in indent else "\t"
+    fused = "".join(indent + unit + _with_texts(one, texts, context) + context.newline for one in dict.fromkeys(slots))
+    head = f"{indent}if {condition}:{context.newline}{fused}"
+    if isinstance(slots[-1], ast.Return):
+        return [Edit(start, start, head)]
+    old = text[start:end]
+    if '"""' in old or "'''" in old:
+        raise Unfit("a text of several lines stands between its steps")
+    rest = "".join(unit + line if line.strip() else line for line in old.splitlines(keepends=True))
+    return [Edit(start, end, f"{head}{indent}else:{context.newline}{rest}")]
+
+
+def _with_texts(statement: ast.stmt, texts: Sequence[tuple[Slot, str]], context: Context) -> str:
+    """The text of a statement with each of its last steps replaced."""
+    start, end = context.module.lines.span(statement)
+    found = context.module.text[start:end]
+    spans = [(context.module.lines.span(slot.node), text) for slot, text in texts if slot.statement is statement]
+    for (first, last), text in sorted(spans, reverse=True):
+        found = found[: first - start] + text + found[last - start :]
+    return found
+
+
 def _without(statement: ast.stmt, context: Context) -> Edit:
     """An edit that takes the lines of a statement, the comment above it, and the empty lines below."""
     lines, text = context.module.lines, context.module.text
-    start, end = lines.span(statement)
-    first, last = lines.position(start)[0], lines.position(end)[0]
-    rest = text[end : _start(last + 1, context)].strip()
-    if text[_start(first, context) : start].strip() or (rest and not rest.startswith("#")):
-        raise Unfit("a step shares its line with another statement")
+    start, end = _whole_lines(statement, context)
+    first, last = lines.position(start)[0], lines.position(end - 1)[0]
     while text[_start(first - 1, context) : _start(first, context)].lstrip().startswith("#"):
         first -= 1
     while last < len(lines.starts) and not text[_start(last + 1, context) : _start(last + 2, context)].strip():
@@ -131,83 +163,22 @@ def _without(statement: ast.stmt, context: Context) -> Edit:
     return Edit(_start(first, context), _start(last + 1, context), "")
 
 
+def _whole_lines(statement: ast.stmt, context: Context) -> tuple[int, int]:
+    """The offsets of the lines of a statement.
+
+    Raises:
+        Unfit: another statement stands on one of them.
+    """
+    start, end = context.module.lines.span(statement)
+    first = _start(context.module.lines.position(start)[0], context)
+    last = _start(context.module.lines.position(end)[0] + 1, context)
+    rest = context.module.text[end:last].strip()
+    if context.module.text[first:start].strip() or (rest and not rest.startswith("#")):
+        raise Unfit("a step shares its line with another statement")
+    return first, last
+
+
 def _start(line: int, context: Context) -> int:
     """Where a line begins, from 1; the end of the text for one beyond the last."""
     starts = context.module.lines.starts
     return starts[line - 1] if line <= len(starts) else len(context.module.text)
-
-
-def _expressions(body: _Body) -> Iterator[tuple[_Body, ast.stmt, ast.expr]]:
-    """Every expression, with the innermost statement that holds it and the body that this is part of."""
-    for statement in body:
-        inner = [part for part in (getattr(statement, name, None) for name in ("body", "orelse", "finalbody")) if part]
-        inner += [handler.body for handler in getattr(statement, "handlers", ())]
-        inner += [case.body for case in getattr(statement, "cases", ())]
-        if inner:
-            for part in inner:
-                yield from _expressions(part)
-            continue
-        for node in ast.walk(statement):
-            if isinstance(node, ast.expr):
-                yield body, statement, node
-
-
-def _unneeded(
-    before: _Body, statement: ast.stmt, result: ast.expr, used: Collection[int], flow: Flow
-) -> list[ast.stmt]:
-    """The statements among ``before`` that serve the steps only."""
-    gone = [one for one in before if _is_step(one, used, flow)]
-    in_loop = _is_in_loop(statement, flow)
-    while True:
-        inside = {id(node) for one in (*gone, result) for node in ast.walk(one)}
-        others = [node for node in ast.walk(flow.function) if isinstance(node, ast.Name) and id(node) not in inside]
-        kept = [one for one in gone if not _is_needed(one, others, flow, in_loop)]
-        if len(kept) == len(gone):
-            return gone
-        gone = kept
-
-
-def _is_step(statement: ast.stmt, used: Collection[int], flow: Flow) -> bool:
-    """Whether a statement only gives a name to a value that the steps compute."""
-    if isinstance(statement, ast.If):
-        return all(_is_step(one, used, flow) for one in (*statement.body, *statement.orelse))
-    if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
-        return False
-    value, target = flow.value(statement.value), statement.targets[0]
-    names = target.elts if isinstance(target, ast.Tuple) else [target]
-    return value is not None and id(value) in used and all(isinstance(name, ast.Name) for name in names)
-
-
-def _is_needed(statement: ast.stmt, others: list[ast.Name], flow: Flow, in_loop: bool) -> bool:
-    """Whether one of the names in ``others`` may read what a statement gives to its names."""
-    given = {node.id for node in ast.walk(statement) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
-    after = flow.names_after[id(statement)]
-    made = {id(after[name]) for name in given if name in after}
-    for node in others:
-        if node.id not in given or isinstance(node.ctx, ast.Store):
-            continue
-        value = flow.value(node)
-        if in_loop or value is None or isinstance(node.ctx, ast.Del) or _comes_from(value, made):
-            return True
-    return False
-
-
-def _comes_from(value: Value, made: Collection[int]) -> bool:
-    if id(value) in made:
-        return True
-    return value.op == "choice" and any(_comes_from(one, made) for one in value.inputs)
-
-
-def _is_in_loop(statement: ast.stmt, flow: Flow) -> bool:
-    loops = (node for node in ast.walk(flow.function) if isinstance(node, ast.For | ast.AsyncFor | ast.While))
-    return any(inner is statement for loop in loops for inner in ast.walk(loop))
-
-
-def _names(before: _Body, statement: ast.stmt, gone: Collection[ast.stmt], flow: Flow) -> dict[str, Value]:
-    """What names stand for at ``statement`` without the statements that are gone."""
-    names = dict(flow.names_before[id((before or [statement])[0])])
-    for one in before:
-        if one not in gone:
-            old, new = flow.names_before[id(one)], flow.names_after[id(one)]
-            names.update({name: value for name, value in new.items() if old.get(name) is not value})
-    return names
