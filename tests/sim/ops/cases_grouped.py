@@ -49,6 +49,28 @@ def case_grouped_matmul():
     raises(RuntimeError, "group_list", lambda: npu.npu_grouped_matmul(*on_npu, group_type=0))
 
 
+def case_grouped_matmul_of_int8():
+    x, weight = torch.randint(-9, 9, (9, 4), dtype=torch.int8), torch.randint(-9, 9, (3, 4, 5), dtype=torch.int8)
+    bias, scale, tokens = torch.randint(-99, 99, (3, 5), dtype=torch.int32), torch.rand(3, 5), torch.rand(9)
+    sizes = [2, 0, 7]
+    shared = {"group_list": torch.tensor(sizes).npu(), "group_list_type": 1, "split_item": 3, "group_type": 0}
+    shared["scale"] = [s.npu() for s in scale]
+    operands = [x.npu()], [w.npu() for w in weight]
+    parts = list(zip(x.double().split(sizes), weight.double(), bias, scale, tokens.split(sizes), strict=True))
+    found = npu.npu_grouped_matmul(*operands, bias=[b.npu() for b in bias], output_dtype=torch.float16, **shared)[0]
+    assert torch.equal(found.cpu(), torch.cat([(p @ w + b) * s.double() for p, w, b, s, _ in parts]).half())
+    shared["per_token_scale"] = [tokens.npu()]
+    late = [b.float().npu() for b in bias]
+    found = npu.npu_grouped_matmul(*operands, bias=late, output_dtype=torch.bfloat16, **shared)[0]
+    assert torch.equal(
+        found.cpu(), torch.cat([(p @ w) * s.double() * t.double()[:, None] + b for p, w, b, s, t in parts]).bfloat16()
+    )
+    found = npu.npu_grouped_matmul(*operands, **shared)[0]
+    expected = torch.cat([(p @ w) * s.double() * t.double()[:, None] for p, w, _, s, t in parts])
+    assert torch.equal(found.cpu(), expected.round().clamp(-128, 127).to(torch.int8))
+    raises(NotImplementedError, "act_type", lambda: npu.npu_grouped_matmul(*operands, act_type=1, **shared))
+
+
 def case_grouped_matmul_adds_weight_gradients():
     x, grad, start = torch.randn(9, 4), torch.randn(9, 5), torch.randn(12, 5)
     sizes = [2, 0, 7]

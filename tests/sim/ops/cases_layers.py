@@ -142,6 +142,7 @@ def case_matrix_products():
     for left, right in (
         ((4,), (4,)), ((3, 4), (4,)), ((4,), (4, 5)), ((3, 4), (4, 5)), ((2, 3, 4), (4, 5)), ((2, 3, 4), (4,)),
         ((4,), (2, 4, 5)), ((3, 4), (2, 4, 5)), ((2, 3, 4), (2, 4, 5)), ((2, 1, 3, 4), (5, 4, 6)),
+        ((1, 3, 4), (2, 4, 5)), ((2, 3, 4), (1, 1, 4, 5)), ((3, 4), (1, 4, 5)), ((1, 3, 4), (4,)),
     ):  # fmt: skip
         a, b = torch.randn(left), torch.randn(right)
         same_on_both(torch.matmul, a, b)
@@ -150,7 +151,16 @@ def case_matrix_products():
         grad = torch.randn(product.shape)
         expected = torch.autograd.grad(product, leaves, grad)
         found = torch.ops.aten.matmul_backward(grad.npu(), a.npu(), b.npu(), [True, True])
-        close(found[0], expected[0]), close(found[1], expected[1])
+        # Dimensions that the product added are left to autograd, as by op_plugin.
+        close(found[0].sum_to_size(left), expected[0]), close(found[1].sum_to_size(right), expected[1])
+    for left, right, unreduced in (
+        ((4,), (4, 5), [(1, 4), (4, 5)]),
+        ((2, 1, 3, 4), (5, 4, 6), [(2, 5, 3, 4), (2, 5, 4, 6)]),
+        ((1, 3, 4), (2, 4, 5), [(1, 3, 4), (2, 4, 5)]),
+    ):
+        a, b = torch.randn(left).npu(), torch.randn(right).npu()
+        found = torch.ops.aten.matmul_backward(torch.matmul(a, b), a, b, [True, True])
+        assert [tuple(gradient.shape) for gradient in found] == unreduced
     agree(npu.npu_linear, F.linear, torch.randn(3, 4), torch.randn(5, 4), torch.randn(5))
     agree(lambda a, b: npu.npu_bmmV2(a, b, []), torch.bmm, torch.randn(3, 4, 5), torch.randn(3, 5, 6))
     agree(

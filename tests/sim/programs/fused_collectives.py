@@ -40,6 +40,18 @@ def check_summed_rows_are_scattered() -> None:
     close(part, (X @ W)[share(ROWS)])
 
 
+def check_summed_rows_of_int8_are_scattered() -> None:
+    x, w = (X[:, share(INNER)] * 9).to(torch.int8), (W[share(INNER)] * 9).to(torch.int8)
+    scales = {"x1_scale": X[:, :1].abs(), "x2_scale": W[:1].abs()}
+    whole = ((X * 9).to(torch.int8).double() @ (W * 9).to(torch.int8).double()) * X[:, :1].abs() * W[:1].abs()
+    on_npu = {name: scale.npu() for name, scale in scales.items()}
+    part = npu.npu_mm_reduce_scatter_base(
+        x.npu(), w.npu(), HCOM, WORLD, comm_mode="aiv", output_dtype=torch.float16, **on_npu
+    )
+    assert part.dtype == torch.float16
+    torch.testing.assert_close(part.cpu().double(), whole[share(ROWS)], rtol=2e-3, atol=1e-2)
+
+
 def check_an_unknown_communicator_is_an_error() -> None:
     checks.raises(RuntimeError, "nobody", lambda: npu.npu_mm_all_reduce_base(X.npu(), W.npu(), "nobody"))
 

@@ -1,7 +1,7 @@
 """Matrix products fused with a collective of the process group they name.
 
 Source: Ascend/op-plugin docs/zh/custom_APIs/torch_npu/torch_npu-npu_mm_all_reduce_base.md, …-npu_all_gather_base_mm.md,
-…-npu_mm_reduce_scatter_base.md. Quantised uses have no reference.
+…-npu_mm_reduce_scatter_base.md. Of quantised uses, only that of int8 in the last has a reference.
 """
 
 from __future__ import annotations
@@ -12,10 +12,15 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from npuport.sim.ops.registration import kernel
+from npuport.sim.ops.layout import scalar_type
+from npuport.sim.ops.quantization import scale_and_offset
+from npuport.sim.ops.quantized_products import scaled_product
+from npuport.sim.ops.registration import cpu_view, kernel, to_npu
 from npuport.sim.ops.unavailable import NoReferenceError, refuse_uses
 
 _PLAIN = {"comm_turn", "comm_mode", "bias", "x3", "reduce_op", "gather_index", "gather_output", "antiquant_group_size"}
+
+_INT8 = ("x1_scale", "x2_scale", "output_dtype")
 
 
 def _group(hcom: str) -> dist.ProcessGroup:
@@ -38,6 +43,17 @@ def _product(x1: Tensor, x2: Tensor, bias: Tensor | None) -> Tensor:
         (x1.float() @ x2.float()) if bias is None else torch.addmm(bias.float(), x1.flatten(0, -2).float(), x2.float())
     )
     return product.view(*x1.shape[:-1], x2.size(-1)).to(x1.dtype)
+
+
+def _product_of_int8(
+    x1: Tensor, x2: Tensor, x1_scale: Tensor | None, x2_scale: Tensor | None, output_dtype: int | torch.dtype | None
+) -> Tensor:
+    scales = [
+        None if scale is None else scale_and_offset(cpu_view(scale))[0].reshape(shape)
+        for scale, shape in ((x1_scale, (-1, 1)), (x2_scale, (1, -1)))
+    ]
+    product = scaled_product(cpu_view(x1), cpu_view(x2), None, scales)
+    return to_npu(product.to(torch.bfloat16 if output_dtype is None else scalar_type(output_dtype)), x1.device)
 
 
 @kernel("npu::npu_mm_all_reduce_base", lend=False)
@@ -68,9 +84,14 @@ def npu_all_gather_base_mm(
 
 @kernel("npu::npu_mm_reduce_scatter_base", lend=False)
 def npu_mm_reduce_scatter_base(input: Tensor, x2: Tensor, hcom: str, world_size: int, **named: Any) -> Tensor:
-    """This rank's rows of the sum over the ranks of input·x2 + bias."""
-    _refuse_quantised("npu::npu_mm_reduce_scatter_base", named)
-    product = _product(input, x2, named.get("bias"))
+    """This rank's rows of the sum over the ranks of input·x2 + bias, of int8 input·x2·x1_scale·x2_scale."""
+    operator = "npu::npu_mm_reduce_scatter_base"
+    if input.dtype == torch.int8 and named.get("bias") is None:
+        product = _product_of_int8(input, x2, **{name: named.pop(name, None) for name in _INT8})
+        _refuse_quantised(operator, named)
+    else:
+        _refuse_quantised(operator, named)
+        product = _product(input, x2, named.get("bias"))
     part = product.new_empty(product.size(0) // world_size, product.size(1))
     dist.reduce_scatter_tensor(part, product, group=_group(hcom))
     return part

@@ -2,7 +2,7 @@
 
 Meaning: Ascend/op-plugin docs/zh/custom_APIs/torch_npu/torch_npu-npu_grouped_matmul.md, CANN's grouped_matmul_add
 (hicann/ops-transformer gmm/), op_plugin/ops/opapi/GroupedMatmul*.cpp and the golden functions of op-plugin's tests.
-Products of quantised numbers have no reference.
+Of quantised numbers, products of int8 by int8 have a reference.
 """
 
 from __future__ import annotations
@@ -15,11 +15,15 @@ from torch import Tensor
 from torch.nn import functional
 
 from npuport.sim.ops.activations import quick_gelu
+from npuport.sim.ops.layout import scalar_type
 from npuport.sim.ops.precision import wide
+from npuport.sim.ops.quantization import quantized, scale_and_offset
+from npuport.sim.ops.quantized_products import scaled_product
 from npuport.sim.ops.registration import kernel
 from npuport.sim.ops.unavailable import NoReferenceError, refuse_uses
 
 _PLAIN = {"bias", "group_list", "split_item", "group_type", "group_list_type", "act_type", "tuning_config"}
+_INT8 = {"scale", "per_token_scale", "output_dtype"}
 _BY_PAIRS, _BY_ROWS, _BY_COLUMNS = -1, 0, 2
 _ACTIVATIONS: dict[int, Callable[[Tensor], Tensor]] = {
     1: torch.relu,
@@ -31,22 +35,26 @@ _ACTIVATIONS: dict[int, Callable[[Tensor], Tensor]] = {
 
 @kernel("npu::npu_grouped_matmul", "npu::npu_grouped_matmul.List")
 def npu_grouped_matmul(x: Sequence[Tensor], weight: Sequence[Tensor], **named: Any) -> list[Tensor]:
-    """act(x_i·w_i + b_i) for each group, as a list (split_item 0, 1) or as one tensor (2, 3).
+    """act(x_i·w_i + b_i) for each group, as a list (split_item 0, 1) or as one tensor (2, 3); of int8,
+    (x_i·w_i + b_i)·scale_i·per_token_scale_i in `output_dtype`, where a floating b_i is added last.
 
     group_type -1 pairs the lists; 0 cuts the rows, 2 the columns of a single x, at `group_list`: the ends of the
     groups, or with group_list_type 1 their sizes. Rows behind the last group, which the device leaves unwritten, are 0.
     """
-    refuse_uses("npu::npu_grouped_matmul", named, _PLAIN)
+    of_int8 = x[0].dtype == torch.int8 and weight[0].dtype == torch.int8
+    refuse_uses("npu::npu_grouped_matmul", named, _PLAIN | _INT8 if of_int8 else _PLAIN)
     group_type = _BY_PAIRS if named.get("group_type") is None else named["group_type"]
     split_item = named.get("split_item") or 0
     weights = list(weight[0].unbind(0)) if len(weight) == 1 and weight[0].dim() == 3 else list(weight)
     inputs, unwritten = list(x), 0
+    token_scales = list(named.get("per_token_scale") or [])
     if group_type not in (_BY_PAIRS, _BY_ROWS, _BY_COLUMNS):
         raise RuntimeError(f"The group type must be -1, 0 or 2, but got {group_type}")
     if len(inputs) == 1 and named.get("group_list") is not None and (group_type != _BY_PAIRS or len(weights) > 1):
         dim = 1 if group_type == _BY_COLUMNS else 0
         sizes = group_sizes(named["group_list"], named.get("group_list_type"))
         inputs, unwritten = _cut(inputs[0], sizes, dim), inputs[0].size(0) - sum(sizes)
+        token_scales = _cut(token_scales[0], sizes, 0) if token_scales else []
         if group_type == _BY_COLUMNS and len(weights) == 1:
             weights = _cut(weights[0], sizes, 0)
     elif group_type != _BY_PAIRS and len(inputs) == 1:
@@ -54,8 +62,16 @@ def npu_grouped_matmul(x: Sequence[Tensor], weight: Sequence[Tensor], **named: A
     if len(inputs) != len(weights):
         raise RuntimeError(f"npu_grouped_matmul: {len(inputs)} groups of x for {len(weights)} weights")
     activation = _activation(named.get("act_type"))
-    bias = _biases(named.get("bias"), len(weights))
-    products = [_product(*group, activation) for group in zip(inputs, weights, bias, strict=True)]
+    bias = _per_group(named.get("bias"), len(weights))
+    if of_int8:
+        if activation:
+            raise NoReferenceError("npu::npu_grouped_matmul", "act_type of int8")
+        dtype = torch.int8 if named.get("output_dtype") is None else scalar_type(named["output_dtype"])
+        scales = _per_group(named.get("scale"), len(weights)), _per_group(token_scales, len(weights))
+        groups = zip(inputs, weights, bias, *scales, strict=True)
+        products = [_product_of_int8(*group, dtype) for group in groups]
+    else:
+        products = [_product(*group, activation) for group in zip(inputs, weights, bias, strict=True)]
     if split_item in (0, 1):
         return products
     if group_type == _BY_COLUMNS:
@@ -91,7 +107,7 @@ def _activation(kind: int | None) -> Callable[[Tensor], Tensor] | None:
     return _ACTIVATIONS[kind]
 
 
-def _biases(given: Sequence[Tensor] | None, groups: int) -> list[Tensor | None]:
+def _per_group(given: Sequence[Tensor] | None, groups: int) -> list[Tensor | None]:
     if not given:
         return [None] * groups
     return list(given[0].unbind(0)) if len(given) == 1 and given[0].dim() == 2 else list(given)
@@ -102,6 +118,14 @@ def _product(x: Tensor, weight: Tensor, bias: Tensor | None, activation: Callabl
     if bias is not None:
         product = product + wide(bias)
     return (product if activation is None else activation(product)).to(x.dtype)
+
+
+def _product_of_int8(
+    x: Tensor, weight: Tensor, bias: Tensor | None, scale: Tensor | None, token_scale: Tensor | None, dtype: torch.dtype
+) -> Tensor:
+    factor, offset = (None, None) if scale is None else scale_and_offset(scale)
+    product = scaled_product(x, weight, bias, (factor, None if token_scale is None else token_scale.unsqueeze(-1)))
+    return quantized(product if offset is None or dtype != torch.int8 else product + offset.double(), dtype)
 
 
 @kernel("npu::npu_grouped_matmul_add_")

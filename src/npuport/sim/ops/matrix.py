@@ -25,15 +25,19 @@ def matmul_backward(
 ) -> tuple[Tensor | None, Tensor | None]:
     """Gradients of `matmul(self, other)`; `mask` says which of the two are wanted.
 
+    Dimensions that the product has added are left to autograd to sum up, as op_plugin leaves them
+    (ops/opapi/MatmulBackwardKernelNpuOpApi.cpp), for torch_npu's rules for DTensor count on their places: batches that
+    were broadcast, and the 1 in [1, n], the gradient of a vector on the left.
+
     On tensors of the device: their products are the largest results of a training step, and are written there at once.
     """
     left, right, grad = for_product(self), for_product(other), for_product(grad)
-    if self.dim() == 1:
-        left, grad = left[None, :], grad.unsqueeze(-1 if other.dim() == 1 else -2)
     if other.dim() == 1:
         right, grad = right[:, None], grad.unsqueeze(-1)
-    left_grad = _left_gradient(grad, left, right).reshape(self.shape).to(self.dtype) if mask[0] else None
-    right_grad = _right_gradient(grad, left, right).reshape(other.shape).to(other.dtype) if mask[1] else None
+    if self.dim() == 1:
+        left, grad = left[None, :], grad.unsqueeze(-2)
+    left_grad = _left_gradient(grad, left, right, self.shape).to(self.dtype) if mask[0] else None
+    right_grad = _right_gradient(grad, left, right, other.shape).to(other.dtype) if mask[1] else None
     return left_grad, right_grad
 
 
@@ -41,20 +45,26 @@ def _rows(matrices: Tensor) -> Tensor:
     return matrices.reshape(math.prod(matrices.shape[:-1]), matrices.size(-1))
 
 
-def _left_gradient(grad: Tensor, left: Tensor, right: Tensor) -> Tensor:
-    if right.dim() == 2:
-        return _rows(grad).mm(right.mH).view(left.shape)
-    if left.dim() == 2:
-        return _rows(right.mT).mH.mm(_rows(grad.mT)).mT
-    return grad.matmul(right.mH).sum_to_size(left.shape)
+def _is_matrix(tensor: Tensor) -> bool:
+    return all(size == 1 for size in tensor.shape[:-2])
 
 
-def _right_gradient(grad: Tensor, left: Tensor, right: Tensor) -> Tensor:
+def _left_gradient(grad: Tensor, left: Tensor, right: Tensor, shape: torch.Size) -> Tensor:
     if right.dim() == 2:
-        return _rows(left).mH.mm(_rows(grad))
+        return _rows(grad).mm(right.mH).view(*grad.shape[:-1], right.size(0))
+    if _is_matrix(left):
+        return _rows(right.mT).mH.mm(_rows(grad.mT)).mT.reshape(shape)
+    return grad.matmul(right.mH)
+
+
+def _right_gradient(grad: Tensor, left: Tensor, right: Tensor, shape: torch.Size) -> Tensor:
+    if _is_matrix(right) and left.dim() > 2:
+        return _rows(left).mH.mm(_rows(grad)).reshape(shape)
     if left.dim() == 2:
-        return _rows(grad.mT).mm(left.conj()).view(right.mT.shape).mT
-    return left.mH.matmul(grad).sum_to_size(right.shape)
+        product = _rows(grad.mT).mm(left.conj()).view(*grad.shape[:-2], grad.size(-1), left.size(-1)).mT
+    else:
+        product = left.mH.matmul(grad)
+    return product.squeeze(-1) if len(shape) == 1 else product
 
 
 @kernel("npu::matmul_double_backward")

@@ -25,6 +25,18 @@ def _integers(matrix: Tensor) -> Tensor:
     return unpack_int4(matrix).double()
 
 
+def scaled_product(x1: Tensor, x2: Tensor, bias: Tensor | None, scales: Sequence[Tensor | None]) -> Tensor:
+    """(x1 @ x2 + bias) times each of the scales that is there, in float64; a floating bias is added after them."""
+    product = _integers(x1) @ _integers(x2)
+    whole_bias = bias is not None and not bias.is_floating_point()
+    if bias is not None and whole_bias:
+        product = product + bias
+    for scale in scales:
+        if scale is not None:
+            product = product * scale.double()
+    return product if bias is None or whole_bias else product + bias.double()
+
+
 @kernel("npu::npu_quant_matmul")
 def npu_quant_matmul(
     x1: Tensor,
@@ -55,16 +67,8 @@ def npu_quant_matmul(
         raise NoReferenceError(operator, "other than int8 or int4 operands with a scale per tensor, channel or token")
     if scale.dim() != 1 or target not in (torch.int8, torch.float16, torch.bfloat16):
         raise NoReferenceError(operator, f"a scale {list(scale.shape)} or a result {target}")
-    product = _integers(x1) @ _integers(x2)
-    whole_bias = bias is not None and not bias.is_floating_point()
-    if bias is not None and whole_bias:
-        product = product + bias
     factor, packed_offset = scale_and_offset(scale)
-    product = product * factor.double()
-    if pertoken_scale is not None:
-        product = product * pertoken_scale.double().unsqueeze(-1)
-    if bias is not None and not whole_bias:
-        product = product + bias.double()
+    product = scaled_product(x1, x2, bias, (factor, None if pertoken_scale is None else pertoken_scale.unsqueeze(-1)))
     added = offset if offset is not None else packed_offset if target == torch.int8 else None
     return quantized(product if added is None else product + added.double(), target)
 
