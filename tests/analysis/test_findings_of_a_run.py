@@ -72,11 +72,12 @@ def test_a_file_that_the_run_did_not_reach_is_neither(folder: Path) -> None:
     for event in report["synchronizations"]:
         event["place"]["path"] = "other.py"
     report["shapes"]["changing"] = []
+    report["migration"] = {"sites": [{"path": "train.py", "line": 9}]}  # it was loaded, no more
     found = findings_with(folder, report)
     assert {one.severity.value for one in found.values()} == {"advice"}
 
 
-@pytest.mark.parametrize("report", [[], {"schema": "npuport-analysis/1"}])
+@pytest.mark.parametrize("report", [[], {"schema": "npuport-analysis/1"}, {"schema": "npuport-migration/1"}])
 def test_what_is_no_report_is_refused(folder: Path, report: object) -> None:
     with pytest.raises(UserError, match="is no report of a run"):
         findings_with(folder, report)

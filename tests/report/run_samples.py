@@ -1,4 +1,4 @@
-"""The document of a small simulated run, as `npuport run --sim --report FILE.json` writes it."""
+"""The documents of small runs, as `npuport run --report FILE.json` writes them, with --sim and without."""
 
 from __future__ import annotations
 
@@ -82,5 +82,53 @@ def document(**changes: Any) -> dict[str, Any]:
             {"name": "Ascend910B3", "memory_gib": 64, "fits": True, "share": 0.0048, "lacks_bfloat16": False},
             {"name": "Ascend910A", "memory_gib": 32, "fits": True, "share": 0.0095, "lacks_bfloat16": True},
         ],
+    }
+    return base | changes
+
+
+def migration(**changes: Any) -> dict[str, Any]:
+    """What became of CUDA code in a run of two processes; ``changes`` replace parts."""
+
+    def site(line: int, effect: str, before: str, after: str, code: str = "") -> dict[str, Any]:
+        return {
+            "path": "train.py", "line": line, "before": before, "after": after, "effect": effect, "code": code,
+            "processes": 2,
+        }  # fmt: skip
+
+    base: dict[str, Any] = {
+        "processes": [
+            {"pid": 7, "command": ["python", "train.py"], "modules": 1},
+            {"pid": 8, "command": ["python", "train.py"], "modules": 1},
+        ],
+        "modules": [
+            {"path": "odd.py", "sites": 0, "problem": "the converted file would not parse (NP101)"},
+            {"path": "train.py", "sites": 4, "problem": ""},
+        ],
+        "sites": [
+            site(3, "same", 'torch.zeros(2, device="cuda")', 'torch.zeros(2, device="npu")', "NP101"),
+            site(4, "at run time", "x.to(args.device)", "a CUDA device that comes here becomes the NPU"),
+            site(5, "no effect", "torch.backends.cudnn.benchmark = True", "cuDNN's flags", "NP402"),
+            site(9, "refused", "torch.cuda.temperature()", "it has no counterpart on an NPU", "NP203"),
+        ],
+        "libraries": [
+            {"path": "/lib/peft/a.py", "line": 4, "call": "Tensor.cuda", "after": "Tensor.npu", "processes": 1}
+        ],
+        "stand_ins": ["flash_attn"],
+        "variables": ["CUDA_VISIBLE_DEVICES=0 is passed on as ASCEND_RT_VISIBLE_DEVICES=0"],
+    }
+    return base | changes
+
+
+def migration_document(**changes: Any) -> dict[str, Any]:
+    """The report of a run on a device; ``changes`` of "run" are merged into it, others replace parts."""
+    run = {
+        "command": ["train.py", "--lr", "1"], "npu": True, "torch": "2.13.0", "torch_npu": None,
+        "started": "2026-11-30T01:00:00+00:00", "seconds": 2.5, "exit_code": 0,
+    }  # fmt: skip
+    base = {
+        "schema": "npuport-migration/1",
+        "npuport": "0.0",
+        "run": run | changes.pop("run", {}),
+        "migration": migration(),
     }
     return base | changes

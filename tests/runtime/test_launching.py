@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import signal
 import subprocess
@@ -10,8 +11,10 @@ import sys
 import time
 from pathlib import Path
 
+import jsonschema
 import pytest
 
+import npuport
 from npuport import processes
 from npuport.runtime import scripts, variables
 
@@ -19,6 +22,7 @@ needs_torch_npu = pytest.mark.skipif(
     importlib.util.find_spec("torch_npu") is None, reason="code is converted where torch_npu is installed"
 )
 PYTHON = sys.executable
+SCHEMA = json.loads((Path(npuport.__file__).parent / "report/schemas/npuport-migration-1.json").read_text())
 FILES = {
     "settings.py": 'DEVICE = "cuda"\n',
     "train.py": 'from settings import DEVICE\ndevice = "cuda:1"\nprint(DEVICE, device)\n',
@@ -82,6 +86,40 @@ if __name__ == "__main__":
     name = "__main__" if method == "fork" else "__mp_main__"
     done = run(tmp_path, "train.py")
     assert (done.stdout, done.stderr) == (f"npu:3 npu {name}\n", "")
+
+
+@needs_torch_npu
+def test_the_report_holds_every_process(tmp_path: Path) -> None:
+    (tmp_path / "both.py").write_text(
+        "import subprocess, sys\nimport settings\nsys.exit(subprocess.call([sys.executable, 'train.py']) or 5)\n"
+    )
+    done = run(tmp_path, "--report", "r.json", "--report", "r.html", "both.py", CUDA_LAUNCH_BLOCKING="1")
+    assert done.returncode == 5 and done.stdout == "npu npu:1\n"
+    document = json.loads((tmp_path / "r.json").read_text())
+    jsonschema.validate(document, SCHEMA)
+    assert [(one["path"], one["line"], one["processes"]) for one in document["migration"]["sites"]] == [
+        ("settings.py", 1, 2),
+        ("train.py", 2, 1),
+    ]
+    assert document["run"]["exit_code"] == 5 and len(document["migration"]["variables"]) == 1
+    assert "both.py" in (tmp_path / "r.html").read_text()
+    assert done.stderr.splitlines()[1:] == [
+        "npuport: the run ended with exit code 5",
+        "         CUDA code: 2 lines in 2 files: 2 the same",
+        "         report: r.json, r.html",
+    ]
+
+
+def test_a_report_where_nothing_is_converted_says_so(tmp_path: Path) -> None:
+    done = run(tmp_path, "--summary", "train.py", NPUPORT_DEVICE="cpu")
+    assert done.stdout == "cuda cuda:1\n"
+    assert done.stderr == "npuport: nothing was converted: no NPU was wanted for this run\n"
+
+
+def test_a_report_that_cannot_be_written_is_said_before_the_run(tmp_path: Path) -> None:
+    for name, word in (("r.pdf", ".html or .json"), ("no/r.html", "there is no folder")):
+        done = run(tmp_path, "--report", name, "train.py")
+        assert done.returncode == 2 and done.stdout == "" and word in done.stderr
 
 
 @needs_torch_npu

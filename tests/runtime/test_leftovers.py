@@ -15,7 +15,7 @@ from npuport.source.project import Project
 def met(text: str) -> str:
     """The statements after the import of torch, as they run."""
     module = Module("train.py", f"import torch\nimport torch.distributed as dist\n{text}")
-    tree = meet(module, Project(texts={"train.py": module.text}), Settings(keep_lines=True))
+    tree, _ = meet(module, Project(texts={"train.py": module.text}), Settings(keep_lines=True))
     compile(tree, "train.py", "exec")
     statements = [line for line in ast.unparse(tree).splitlines() if not line.startswith("import ")]
     return "\n".join(statements).replace(f"{HELPERS}.", "_.")
@@ -89,7 +89,7 @@ def test_a_device_that_is_one_already_costs_nothing() -> None:
 
 def test_lines_stay() -> None:
     module = Module("m.py", '"""Doc."""\nfrom __future__ import annotations\nimport torch\n\nx.to(place)\n')
-    tree = meet(module, Project(texts={"m.py": module.text}), Settings(keep_lines=True))
+    tree, _ = meet(module, Project(texts={"m.py": module.text}), Settings(keep_lines=True))
     assert [statement.lineno for statement in tree.body] == [1, 2, 2, 3, 5]
     assert isinstance(tree.body[1], ast.ImportFrom)
 

@@ -37,9 +37,12 @@ def run(
     report: Annotated[
         list[Path] | None,
         typer.Option(
-            "--report", metavar="FILE", help="With --sim: what the run did, as .html or .json; can be given twice."
+            "--report",
+            metavar="FILE",
+            help="What became of CUDA code and, with --sim, what the run did; as .html or .json; can be given twice.",
         ),
     ] = None,
+    summary: Annotated[bool, typer.Option("--summary", help="A few lines of the same on stderr, in the end.")] = False,
 ) -> None:
     """Run a command; its exit code is this command's.
 
@@ -49,8 +52,6 @@ def run(
 
     Example: npuport run --sim -- python train.py
     """
-    if report and not sim:
-        raise UserError("--report needs --sim: what a run does is recorded on the simulated NPU")
     if module:
         command = [sys.executable, "-m", *command]
     if also:
@@ -58,27 +59,42 @@ def run(
 
         os.environ[ALSO] = ",".join(also)
     try:
-        code = _simulated(command, devices, chip, memory, strict, report or []) if sim else _real(command)
+        if sim:
+            code = _simulated(command, devices, chip, memory, strict, report or [], summary)
+        else:
+            code = _real(command, report or [], summary)
     except (ValueError, FileNotFoundError) as error:
         raise UserError("{message}.", message=error) from error
     raise SystemExit(code)
 
 
-def _real(command: list[str]) -> int:
+def _real(command: list[str], reports: list[Path], summary: bool) -> int:
     from npuport.runtime.launch import run as start
 
-    return start(command)
+    return start(command, reports, summary=summary)
 
 
 def _simulated(
-    command: list[str], devices: int, chip: str, memory: int | None, strict: bool, reports: list[Path]
+    command: list[str], devices: int, chip: str, memory: int | None, strict: bool, reports: list[Path], summary: bool
 ) -> int:
+    import tempfile
+
+    from npuport.runtime import migration, notes
     from npuport.runtime.launch import environment
     from npuport.sim import SimOptions, SimulationUnavailable
     from npuport.sim.launch import run as start
 
     try:
         options = SimOptions(chip=chip, devices=devices, memory_gib=memory, strict=strict)
-        return start(command, options, reports, variables=environment())
+        with tempfile.TemporaryDirectory(prefix="npuport-notes-", ignore_cleanup_errors=True) as folder:
+            variables = environment()
+            return start(
+                command,
+                options,
+                reports,
+                summary=summary,
+                variables={**variables, notes.VARIABLE: folder},
+                migration=(lambda: migration.gather(Path(folder))) if variables else None,
+            )
     except SimulationUnavailable as error:
         raise UserError("{problem}\n  {next_step}", problem=error.problem, next_step=error.next_step) from error

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+from npuport.report.chinese_migration import MIGRATION_SENTENCES
+
 RUN_SENTENCES = {
     "(simulated)": "（模拟）",
-    "--report needs --sim: what a run does is recorded on the simulated NPU": (
-        "--report 需要 --sim：运行记录只在模拟 NPU 上产生"
-    ),
     (
         "At these lines Python needs a value or a shape from the device, so the device runs dry. Fewer "
         "is faster: log every hundredth step, keep sums on the device, avoid boolean masks."
@@ -194,4 +193,4 @@ RUN_SENTENCES = {
         "torch.compile: inductor has no kernels for the simulated NPU, so captured graphs run operator by operator; a "
         "real NPU needs triton-ascend for them"
     ): ("torch.compile：inductor 没有面向模拟 NPU 的 kernel，因此捕获的图逐算子执行；真实 NPU 上需要 triton-ascend"),
-}
+} | MIGRATION_SENTENCES

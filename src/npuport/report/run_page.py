@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
 from npuport.report import run_words
 from npuport.report.language import counted, language, translate
+from npuport.report.migration_page import embedded
+from npuport.report.migration_summary import effect_words
 from npuport.report.pages import template
 from npuport.report.run_words import Document
 
@@ -43,11 +43,11 @@ def _directions() -> dict[str, str]:
 
 def run_page(document: Document) -> str:
     """The page, in the user's language. It carries the whole document as JSON, too."""
-    # "<" would let a string of the document end the element that holds it.
-    embedded = json.dumps(document, ensure_ascii=True).replace("<", "\\u003c")
     return template("run.html.j2").render(
         document=document,
-        embedded=embedded,
+        migration=document.get("migration"),
+        effects=effect_words(),
+        embedded=embedded(document),
         words=run_words,
         statuses=_statuses(),
         causes=_causes(),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from npuport.report.language import counted, translate
+from npuport.report.migration_summary import migration_lines
 from npuport.report.run_words import (
     Document,
     a_step,
@@ -22,10 +23,11 @@ _NAMED = 3  # operators on a line
 
 
 def run_summary(document: Document, reports: Sequence[str] = ()) -> list[str]:
-    """Two to four lines; ``reports`` are the files that hold the whole of it."""
+    """Two to six lines; ``reports`` are the files that hold the whole of it."""
     failed = failure(document)
     if not document["processes"]:
         return [str(failed)]
+    migration = document.get("migration")
     first = [translate("stopped: {reason}. Recorded until then:", reason=failed)] if failed else []
     last = [_memory(document)]
     if reports:
@@ -34,6 +36,7 @@ def run_summary(document: Document, reports: Sequence[str] = ()) -> list[str]:
         *first,
         " · ".join([_steps(document), _operators(document)]),
         " · ".join([_synchronizations(document), _shapes(document)]),
+        *(migration_lines(migration) if migration and migration["sites"] else []),
         " · ".join(part for part in last if part),
     ]
 

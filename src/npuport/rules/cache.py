@@ -7,10 +7,8 @@ under a hash of all that they depend on: the texts, the settings, npuport itself
 from __future__ import annotations
 
 import hashlib
-import os
 import pickle
 import sys
-import tempfile
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +16,7 @@ from functools import cache
 from importlib import metadata
 from pathlib import Path
 
+from npuport.entries import Entries
 from npuport.findings import Finding
 from npuport.rules.settings import Settings
 from npuport.source.files import SourceFile
@@ -26,8 +25,6 @@ LIMIT = 200_000_000
 """Bytes of all entries together; those not used for longest are removed."""
 
 _SMALLEST = 300_000  # characters; less is checked as fast as it is looked up
-_DIGEST = hashlib.sha256().digest_size
-_SUFFIX = ".findings"
 _READERS = ("PyYAML", "ahocorasick_rs", "packaging")  # what decides beside npuport
 _Findings = Mapping[str, Sequence[Finding]]  # by path
 
@@ -45,49 +42,25 @@ class FindingsCache:
     folder: Path
     limit: int = LIMIT
 
+    @property
+    def _entries(self) -> Entries:
+        return Entries(self.folder, ".findings")
+
     def read(self, key: str) -> dict[str, list[Finding]]:
         """The findings kept under ``key``, by path; empty for none. A file without an entry is not known."""
-        place = self.folder / (key + _SUFFIX)
+        body = self._entries.read(key) if key else None
         try:
-            data = place.read_bytes()
-            if not key or hashlib.sha256(data[_DIGEST:]).digest() != data[:_DIGEST]:
-                return {}
-            found: dict[str, list[Finding]] = pickle.loads(zlib.decompress(data[_DIGEST:]))
-            os.utime(place)
-        except (OSError, zlib.error, pickle.PickleError):
+            found: dict[str, list[Finding]] = pickle.loads(zlib.decompress(body)) if body else {}
+        except (zlib.error, pickle.PickleError):
             return {}
         return found
 
     def write(self, key: str, findings: _Findings) -> None:
         """Keep ``findings`` whole or not at all, whatever else runs at the same time."""
-        if not key:
-            return
-        body = zlib.compress(pickle.dumps({path: list(found) for path, found in findings.items()}), level=1)
-        aside = None
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            with tempfile.NamedTemporaryFile(dir=self.folder, prefix=".", suffix=".aside", delete=False) as aside:
-                aside.write(hashlib.sha256(body).digest() + body)
-            Path(aside.name).replace(self.folder / (key + _SUFFIX))
-            self._shrink()
-        except OSError:
-            if aside is not None:
-                Path(aside.name).unlink(missing_ok=True)
-
-    def _shrink(self) -> None:
-        entries = []
-        for place in self.folder.iterdir():
-            try:
-                about = place.stat()
-            except FileNotFoundError:  # another run has just removed it
-                continue
-            entries.append((about.st_mtime_ns, about.st_size, place))
-        total = sum(size for _, size, _ in entries)
-        for _, size, place in sorted(entries):
-            if total <= self.limit:
-                return
-            place.unlink(missing_ok=True)
-            total -= size
+        if key:
+            body = pickle.dumps({path: list(found) for path, found in findings.items()})
+            self._entries.write(key, zlib.compress(body, level=1))
+            self._entries.shrink(self.limit)
 
 
 def key_of(files: Sequence[SourceFile], settings: Settings, before: Sequence[SourceFile] = ()) -> str:

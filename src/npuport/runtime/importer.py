@@ -15,6 +15,12 @@ from contextlib import contextmanager
 from functools import cache
 from importlib.abc import MetaPathFinder
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from npuport.runtime import notes
+
+if TYPE_CHECKING:
+    from npuport.runtime.converted import Converted
 
 ALSO = "NPUPORT_ALSO"
 """Variable with the names of installed packages to convert too, separated by commas."""
@@ -30,15 +36,31 @@ def converted_code(file: Path, base: Path) -> types.CodeType:
         OSError, SyntaxError: as Python's own import would.
     """
     with _uncollected():
-        from npuport.runtime import in_memory
+        from npuport.runtime import kept
 
-        return in_memory.converted_code(file, base)
+        found = kept.converted(file, base, file.read_bytes())
+    if found.text is not None:
+        _texts[os.fspath(file)] = found.text
+    _tell(file, found)
+    return found.code
+
+
+_texts: dict[str, str] = {}
 
 
 def converted_text(file: str) -> str | None:
     """What a module of the user's own was converted to; None for a file that was not."""
-    in_memory = sys.modules.get("npuport.runtime.in_memory")
-    return in_memory.converted_text(file) if in_memory is not None else None
+    return _texts.get(file)
+
+
+def _tell(file: Path, found: Converted) -> None:
+    """Nothing silent: what will fail is said when the module loads, not when it fails."""
+    notes.note("module", file=os.fspath(file), sites=found.sites, problem=found.problem)
+    if found.problem:
+        print(f"npuport: {file} is left as it is: {found.problem}", file=sys.stderr)
+    for line, _, after, effect, code in found.sites:
+        if effect == "refused":
+            print(f"npuport: {file}:{line} {code} {after}", file=sys.stderr)
 
 
 @contextmanager

@@ -4,74 +4,66 @@ from __future__ import annotations
 
 import ast
 import os
-import sys
 import types
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 
 from npuport.conversion.convert import BrokenFixError, convert_text
+from npuport.findings import Finding
 from npuport.rules.engine import check_file
-from npuport.runtime import leftovers, sites, target
-from npuport.source.files import FileKind, UndecodableError, decode
+from npuport.runtime import leftovers, target
+from npuport.runtime.converted import Converted
+from npuport.runtime.sites import sites
+from npuport.source.files import FileKind, SourceFile, UndecodableError, decode
 from npuport.source.module import Module
-from npuport.source.on_disk import TextsOnDisk
 from npuport.source.project import Project
+from npuport.source.text import LineIndex
 
 _ROUNDS = 10  # as many as the conversion of files: a round repairs what overlapping fixes put off
 
 
-def converted_code(file: Path, base: Path) -> types.CodeType:
-    """See ``importer.converted_code``."""
-    data = file.read_bytes()
-    tree = _converted_tree(file, base, data)
-    return compile(tree if tree is not None else data, os.fspath(file), "exec", dont_inherit=True)
+def convert(file: Path, base: Path, data: bytes, texts: Mapping[str, str]) -> Converted:
+    """Convert and compile ``data``, the source of ``file``, with the file's own name and line numbers.
 
+    ``texts`` are the Python files below ``base``, the directory that Python imports the file's project from.
 
-def _converted_tree(file: Path, base: Path, data: bytes) -> ast.Module | None:
+    Raises:
+        SyntaxError, ValueError: as Python's own import would.
+    """
     path = file.relative_to(base).as_posix() if file.is_relative_to(base) else file.name
     try:
         source = decode(path, data, FileKind.PYTHON)
     except UndecodableError:
-        return None  # Python's own message is the better one
-    project, settings, before = _project(base), target.settings(), source.text
+        return Converted(_compiled(data, file), None)  # Python's own message is the better one
+    project = Project(texts=texts)
+    try:
+        text, left, rules = _converted(source, project)
+    except BrokenFixError as error:
+        return Converted(_compiled(data, file), None, problem=str(error))
+    tree, helpers = leftovers.meet(Module(path, text), project, target.settings())
+    return Converted(_compiled(tree, file), text, tuple(sites(source.text, text, rules, left, helpers)))
+
+
+def _converted(source: SourceFile, project: Project) -> tuple[str, Sequence[Finding], Mapping[int, Sequence[str]]]:
+    """The text, the findings that conversion left, and the rules that changed each line."""
+    rules: dict[int, list[str]] = defaultdict(list)
     for _ in range(_ROUNDS):
-        findings = check_file(source, project, settings)
-        try:
-            converted = convert_text(source, findings, unsafe=False)
-        except BrokenFixError as error:
-            _say(f"{file} is left as it is: {error}")
-            return None
+        findings = check_file(source, project, target.settings())
+        converted = convert_text(source, findings, unsafe=False)
         if not converted.edits:
-            found = list(sites.sites(file, before, source.text, findings))
-            sites.note(found)
-            _say_what_fails(found)
             break
+        lines = LineIndex(source.text)
+        for finding in converted.applied:
+            for edit in finding.fix.edits if finding.fix else ():
+                line = lines.position(edit.start)[0]
+                if finding.code not in rules[line]:
+                    rules[line].append(finding.code)
         source = replace(source, text=converted.text)
-    _texts[os.fspath(file)] = source.text
-    return leftovers.meet(Module(path, source.text), project, settings)
+    return source.text, findings, rules
 
 
-_texts: dict[str, str] = {}
-
-
-def converted_text(file: str) -> str | None:
-    """What a module of the user's own was converted to; None for a file that was not."""
-    return _texts.get(file)
-
-
-def _say_what_fails(found: Sequence[sites.Site]) -> None:
-    """Nothing silent: what will fail is said when the module loads, not when it fails."""
-    for site in found:
-        if site.effect == "refused":
-            _say(f"{site.file}:{site.line} {site.code} {site.after}")
-
-
-def _say(message: str) -> None:
-    print(f"npuport: {message}", file=sys.stderr)
-
-
-@cache
-def _project(base: Path) -> Project:
-    return Project(texts=TextsOnDisk(base))
+def _compiled(source: ast.Module | bytes, file: Path) -> types.CodeType:
+    code: types.CodeType = compile(source, os.fspath(file), "exec", dont_inherit=True)
+    return code

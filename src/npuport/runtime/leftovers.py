@@ -39,8 +39,11 @@ _PLACES = re.compile(
 )
 
 
-def meet(module: Module, project: Project, settings: Settings) -> ast.Module:
-    """The tree of a converted module with calls at what only run time shows. The tree of ``module`` is used up."""
+def meet(module: Module, project: Project, settings: Settings) -> tuple[ast.Module, list[tuple[int, str]]]:
+    """The tree of a converted module with calls at what only run time shows: their lines, and what they call.
+
+    The tree of ``module`` is used up.
+    """
     meeting = _Meeting(Context(module, project, settings))
     lines = _lines(module, _PLACES)
     aliases = _aliases(module.nodes(lines))
@@ -48,10 +51,10 @@ def meet(module: Module, project: Project, settings: Settings) -> ast.Module:
         lines |= _lines(module, re.compile(rf"\b(?:{'|'.join(aliases)})\b"))
     for node in module.nodes(lines):
         meeting.look_at(node)
-    if meeting.changed:
+    if meeting.called:
         _Replacing(meeting.instead).visit(module.tree)
         _import_helpers(module.tree)
-    return ast.fix_missing_locations(module.tree)
+    return ast.fix_missing_locations(module.tree), meeting.called
 
 
 def _lines(module: Module, pattern: re.Pattern[str]) -> set[int]:
@@ -71,7 +74,7 @@ class _Meeting:
 
     def __init__(self, context: Context) -> None:
         self.context = context
-        self.changed = False
+        self.called: list[tuple[int, str]] = []  # line, and the name in ``on_npu``
         self.instead: dict[int, ast.expr] = {}  # what stands for a node, by the node's id
 
     def look_at(self, node: ast.AST) -> None:
@@ -155,7 +158,7 @@ class _Meeting:
         return _at(ast.Call(self._helper(helper, arguments[0]), list(arguments), []), arguments[0])
 
     def _helper(self, path: str, at: ast.expr) -> ast.expr:
-        self.changed = True
+        self.called.append((at.lineno, path))
         found: ast.expr = _at(ast.Name(HELPERS, ast.Load()), at)
         for part in path.split("."):
             found = _at(ast.Attribute(found, part, ast.Load()), at)

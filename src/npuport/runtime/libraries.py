@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import serialization
 
+from npuport.runtime import notes
 from npuport.runtime.patches import Patches
 
 _BEFORE_CUDA = 19  # PyTorch asks for the place of a storage in rising order; its own entry for CUDA has 20
@@ -28,11 +29,27 @@ def apply(patches: Patches) -> None:
 
 
 def _tensor_to_npu(tensor: torch.Tensor, device: Any = None, *arguments: Any, **keywords: Any) -> Any:
+    _note("Tensor.cuda", "Tensor.npu")
     return tensor.npu(_on_npu(device), *arguments, **keywords)
 
 
 def _module_to_npu(module: torch.nn.Module, device: Any = None) -> Any:
+    _note("Module.cuda", "Module.npu")
     return module.npu(_on_npu(device))
+
+
+def _note(call: str, after: str) -> None:
+    """Each line of a library once, in a run that is reported."""
+    if not notes.wanted():
+        return
+    frame = sys._getframe(2)
+    site = (frame.f_code.co_filename, frame.f_lineno)
+    if site not in _noted:
+        _noted.add(site)
+        notes.note("library", file=site[0], line=site[1], call=call, after=after)
+
+
+_noted: set[tuple[str, int]] = set()
 
 
 def _on_npu(device: Any) -> Any:

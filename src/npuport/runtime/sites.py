@@ -1,31 +1,21 @@
-"""What became of each line of CUDA code that runs through npuport.
-
-A process that finds the variable ``NPUPORT_SITES`` adds a line of JSON for each site to a file of its own in that
-folder; whoever started the processes gathers them.
-"""
+"""What became of each line of CUDA code that runs through npuport."""
 
 from __future__ import annotations
 
-import json
-import os
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import Literal
+from collections.abc import Container, Iterator, Mapping, Sequence
 
 from npuport.findings import Finding, Severity
 from npuport.runtime import stand_ins
+from npuport.runtime.converted import Effect, Site
 
-VARIABLE = "NPUPORT_SITES"
-
-Effect = Literal["same", "emulated", "no effect", "refused"]
-
+_CONVERTED: dict[str, Effect] = {"NP403": "emulated"}  # HF32 rounds otherwise than TF32
 _MET: dict[str, tuple[Effect, str]] = {
     "NP209": ("emulated", "a capability of (8, 0) with bfloat16, else (7, 0)"),
     "NP402": ("no effect", "cuDNN's flags; it counts as available"),
     "NP461": ("no effect", "tensors stay contiguous"),
     "NP503": ("emulated", "a version of CUDA, 12.4"),
 }
+_OF_CUDA = ("NP1", "NP2", "NP30", "NP40", "NP50", "NP60")  # rules on CUDA's names; the others advise
 EMULATED: dict[str, tuple[Effect, str]] = {
     "torch.cuda.nvtx": ("emulated", "torch_npu.npu.mstx"),
     "torch.cuda.nccl": ("emulated", "a version of NCCL, 2.21.5"),
@@ -39,31 +29,72 @@ EMULATED: dict[str, tuple[Effect, str]] = {
 }
 """Names of torch.cuda without a counterpart that ``npuport.runtime.cuda`` answers."""
 
+HELPERS: dict[str, tuple[Effect, str]] = {
+    "device": ("at run time", "a CUDA device that comes here becomes the NPU"),
+    "backend": ("at run time", "nccl that comes here becomes hccl"),
+    "word": ("at run time", "compared as if the NPU were called cuda, and hccl nccl"),
+    "holds": ("at run time", "sought as if the NPU were called cuda, and hccl nccl"),
+    "starts": ("at run time", "compared as if the NPU were called cuda"),
+    "double": ("emulated", "float64, by way of the CPU where the tensor is on the NPU"),
+    "memory_format": ("at run time", "channels_last that comes here has no effect: tensors stay contiguous"),
+    "set_default_tensor_type": ("emulated", "default dtype and default device"),
+    "cuda": ("at run time", "npuport answers for the name of torch.cuda that is asked for"),
+    "cuda.get_device_properties": ("emulated", "properties of the NPU, with a capability"),
+    "cuda.device_count": ("same", "torch.npu.device_count"),
+}
+"""Functions of ``npuport.runtime.on_npu`` that converted code calls. Of the rest, findings tell."""
 
-@dataclass(frozen=True)
-class Site:
-    """One line. ``after`` is what runs instead, or stands for it; ``code`` is the rule's, "" where source changed."""
 
-    file: str
-    line: int
-    before: str
-    after: str
-    effect: Effect
-    code: str = ""
+def sites(
+    before: str,
+    after: str,
+    rules: Mapping[int, Sequence[str]],
+    left: Sequence[Finding],
+    helpers: Sequence[tuple[int, str]],
+) -> list[Site]:
+    """What became of each line that names CUDA, or may; each line once for each effect.
 
-
-def sites(file: Path, before: str, after: str, left: Sequence[Finding]) -> Iterator[Site]:
-    """What conversion changed line by line, and what became of the findings it left."""
+    ``rules`` are those that changed a line, by line; ``left`` the findings that conversion left; ``helpers`` the
+    lines that call ``npuport.runtime.on_npu``, and what of it.
+    """
     lines, found = before.splitlines(), after.splitlines()
-    for number, (old, new) in enumerate(zip(lines, found, strict=False), 1):
+    told = [*_converted(lines, found, rules), *_left(left, lines)]
+    by_line: dict[tuple[int, Effect], Site] = {}
+    for site in (*told, *_helped(helpers, lines, {site.line for site in told})):
+        by_line.setdefault((site.line, site.effect), site)
+    return sorted(by_line.values(), key=lambda site: (site.line, site.effect))
+
+
+def _converted(before: Sequence[str], after: Sequence[str], rules: Mapping[int, Sequence[str]]) -> Iterator[Site]:
+    for number, (old, new) in enumerate(zip(before, after, strict=False), 1):
         if old != new:
-            yield Site(os.fspath(file), number, old.strip(), new.strip(), "same")
-    for finding in left:
+            codes = rules.get(number, ())
+            effect: Effect = next((_CONVERTED[code] for code in codes if code in _CONVERTED), "same")
+            yield Site(number, old.strip(), new.strip(), effect, ", ".join(codes))
+
+
+def _left(findings: Sequence[Finding], lines: Sequence[str]) -> Iterator[Site]:
+    for finding in findings:
         effect, meaning = met(finding) or (None, finding.message)
-        if effect is not None or finding.severity is Severity.ERROR:
-            line = finding.location.line
-            text = found[line - 1].strip() if line <= len(found) else ""
-            yield Site(os.fspath(file), line, text, meaning, effect or "refused", finding.code)
+        if effect is None and finding.severity is Severity.ERROR:
+            effect = "refused"
+        elif effect is None and finding.severity is Severity.WARNING and finding.code.startswith(_OF_CUDA):
+            effect = "no effect"
+        if effect is not None:
+            number = finding.location.line
+            yield Site(number, _text(lines, number), meaning, effect, finding.code)
+
+
+def _helped(helpers: Sequence[tuple[int, str]], lines: Sequence[str], told: Container[int]) -> Iterator[Site]:
+    """``told`` are lines of which a finding tells already what stands for a name of torch.cuda."""
+    for number, helper in helpers:
+        if helper in HELPERS and not (helper.startswith("cuda") and number in told):
+            effect, meaning = HELPERS[helper]
+            yield Site(number, _text(lines, number), meaning, effect)
+
+
+def _text(lines: Sequence[str], number: int) -> str:
+    return lines[number - 1].strip() if number <= len(lines) else ""
 
 
 def met(finding: Finding) -> tuple[Effect, str] | None:
@@ -75,21 +106,3 @@ def met(finding: Finding) -> tuple[Effect, str] | None:
         return "emulated", f"npuport's stand-in for {library}"
     symbol = str(finding.evidence.get("symbol", ""))
     return next((EMULATED[name] for name in EMULATED if f"{symbol}.".startswith(f"{name}.")), None)
-
-
-def note(found: Sequence[Site]) -> None:
-    """Hand the sites of a module to whoever started this run and wants them."""
-    folder = os.environ.get(VARIABLE)
-    if folder and found:
-        with Path(folder, f"{os.getpid()}.jsonl").open("a", encoding="utf-8") as output:
-            output.write("".join(json.dumps(asdict(site)) + "\n" for site in found))
-
-
-def gather(folder: Path) -> list[Site]:
-    """The sites that the processes of a run noted, each once, by file and line."""
-    found = {
-        Site(**json.loads(line))
-        for file in folder.glob("*.jsonl")
-        for line in file.read_text(encoding="utf-8").splitlines()
-    }
-    return sorted(found, key=lambda site: (site.file, site.line, site.code))

@@ -6,7 +6,7 @@ import os
 import sys
 
 from npuport.errors import UserError
-from npuport.runtime import activation, choice, scripts, variables
+from npuport.runtime import activation, choice, notes, scripts, variables
 
 
 def install() -> None:
@@ -17,7 +17,9 @@ def install() -> None:
     except UserError as error:
         print(f"npuport: {error}", file=sys.stderr)
         return
+    notes.note("process", command=sys.orig_argv)
     for line in variables.hand_on(os.environ):
         print(f"npuport: {line}", file=sys.stderr)
+        notes.note("variable", text=line)
     activation.activate()
     scripts.expect_main(sys.argv[0])

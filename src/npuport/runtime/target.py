@@ -5,30 +5,43 @@ from __future__ import annotations
 import ctypes
 import importlib.metadata
 from functools import cache
+from typing import TYPE_CHECKING
 
-from npuport.facts import DEFAULT_CHIP
-from npuport.rules.settings import Settings
+if TYPE_CHECKING:
+    from npuport.rules.settings import Settings
 
 
 @cache
 def settings() -> Settings:
-    """The settings for a conversion in memory."""
-    return Settings(torch_version=_torch_version(), chip=_chip(), keep_lines=True)
+    """The settings for a conversion in memory. Only what changes code is looked for, and what fails."""
+    from npuport.rules.settings import Settings
+
+    torch, chip = machine()
+    usual = Settings()
+    return Settings(
+        torch_version=torch or usual.torch_version, chip=chip or usual.chip, keep_lines=True, edits_only=True
+    )
 
 
-def _torch_version() -> str:
+@cache
+def machine() -> tuple[str | None, str | None]:
+    """The version of torch and the chip; None where there is none."""
+    return _torch_version(), _chip()
+
+
+def _torch_version() -> str | None:
     try:
         return importlib.metadata.version("torch")
     except importlib.metadata.PackageNotFoundError:
-        return Settings().torch_version
+        return None
 
 
-def _chip() -> str:
+def _chip() -> str | None:
     """The chip's name as CANN gives it, which needs no device; torch_npu would start one to say it."""
     try:
         ask = ctypes.CDLL("libascendcl.so").aclrtGetSocName
     except (OSError, AttributeError):
-        return DEFAULT_CHIP
+        return None
     ask.restype = ctypes.c_char_p
     name = ask()
-    return name.decode() if name else DEFAULT_CHIP
+    return name.decode() if name else None

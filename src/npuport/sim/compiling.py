@@ -10,7 +10,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from npuport.sim.launch import say
+from npuport.report.run_files import say
 
 
 def install() -> None:

@@ -8,17 +8,18 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from npuport import processes
-from npuport.report.language import translate
+from npuport.report.run_files import check_reports, say, written
+from npuport.report.run_page import run_page
 from npuport.report.run_summary import run_summary
 from npuport.sim import SimOptions, SimulationUnavailable, environment
 from npuport.sim.recorder import process
 from npuport.sim.recorder.document import Run, build
-from npuport.sim.recorder.gather import check_reports, records, write_report
+from npuport.sim.recorder.gather import records
 from npuport.sim.requirements import check
 
 
@@ -27,13 +28,16 @@ def run(
     options: SimOptions,
     reports: Sequence[Path] = (),
     *,
+    summary: bool = False,
     variables: Mapping[str, str] | None = None,
+    migration: Callable[[], Mapping[str, Any]] | None = None,
 ) -> int:
     """Run ``command`` as a child process on the simulated NPU and return its exit code (128 + n if signal n ended it).
 
     A command that is a Python file gets the running interpreter in front, and so does ``python`` where there is none.
-    ``reports`` (.html, .json) are written when it has ended, and a summary is printed; in a terminal always.
-    ``variables`` are added to the child's environment.
+    ``reports`` (.html, .json) are written when it has ended, and a summary is printed; in a terminal always, elsewhere
+    on request. ``variables`` are added to the child's environment. ``migration`` is asked in the end for what became of
+    CUDA code.
 
     Raises:
         SimulationUnavailable: the machine lacks something, or the command's interpreter does.
@@ -46,7 +50,7 @@ def run(
     installation = check()
     inside = {**os.environ, **environment(options, say), **(variables or {})}
     _check_interpreter(arguments[0], inside)
-    recorded = bool(reports) or sys.stderr.isatty()
+    recorded = bool(reports) or summary or sys.stderr.isatty()
     with tempfile.TemporaryDirectory(prefix="npuport-run-", ignore_cleanup_errors=True) as directory:
         # Where ranks meet, and where processes leave their records.
         inside |= {process.DIRECTORY: directory, process.WANTED: str(int(recorded))}
@@ -61,25 +65,12 @@ def run(
                 torch_npu=installation.torch_npu,
                 exit_code=code,
             )
-            _report(build(facts, records(Path(directory))), reports)
+            _report(build(facts, records(Path(directory)), migration() if migration else None), reports)
     return code
 
 
 def _report(document: dict[str, Any], reports: Sequence[Path]) -> None:
-    written = [str(path) for path in reports if _written(document, path)]
-    first, *rest = run_summary(document, written)
-    say(first)
-    for line in rest:
-        print(f"         {line}", file=sys.stderr, flush=True)
-
-
-def _written(document: dict[str, Any], path: Path) -> bool:
-    try:
-        write_report(document, path)
-    except OSError as error:
-        say(translate("{path} was not written: {reason}", path=path, reason=error.strerror or error))
-        return False
-    return True
+    say(*run_summary(document, written(document, reports, run_page)))
 
 
 def announcement(options: SimOptions) -> str:
@@ -93,11 +84,6 @@ def announcement(options: SimOptions) -> str:
         f"simulated {count}{options.chip} ({options.memory_gib} GiB), results computed by CPU kernels "
         f"through torch_npu {check().torch_npu}; times are not NPU times"
     )
-
-
-def say(message: str) -> None:
-    """One line of npuport's own, on stderr."""
-    print(f"npuport: {message}", file=sys.stderr, flush=True)
 
 
 def _check_interpreter(program: str, variables: Mapping[str, str]) -> None:

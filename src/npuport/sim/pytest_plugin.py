@@ -34,8 +34,8 @@ def pytest_report_header(config: pytest.Config) -> str | None:
 
 
 def _start(chip: str | None, devices: int | None) -> None:
+    from npuport.report.run_files import say
     from npuport.sim import SimOptions, SimulationUnavailable, activate, is_active, present_options
-    from npuport.sim.launch import say
 
     try:
         if is_active():

@@ -10,8 +10,10 @@ import jsonschema
 import pytest
 
 import npuport
+from npuport.report.run_files import check_reports, write_report, written
+from npuport.report.run_page import run_page
 from npuport.sim.recorder.document import Run, build
-from npuport.sim.recorder.gather import check_reports, records, write_report
+from npuport.sim.recorder.gather import records
 from npuport.sim.recorder.statuses import status_of
 
 SCHEMA = json.loads((Path(npuport.__file__).parent / "report" / "schemas" / "npuport-run-1.json").read_text())
@@ -186,10 +188,19 @@ def test_what_the_chip_did_not_take() -> None:
 def test_a_report_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
     document = built(record())
     for name in ("run.json", "run.html"):
-        write_report(document, tmp_path / name)
+        write_report(document, tmp_path / name, run_page)
     assert json.loads((tmp_path / "run.json").read_text()) == document
     assert (tmp_path / "run.html").read_text().startswith("<!doctype html>")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["run.html", "run.json"]
+
+
+def test_a_report_that_cannot_be_written_leaves_nothing_half_done(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "run.json").mkdir()
+    assert written(built(record()), [tmp_path / "run.json"], run_page) == []
+    assert "run.json was not written: Is a directory" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["run.json"]
 
 
 def test_a_misspelt_report_is_refused_before_the_run(tmp_path: Path) -> None:

@@ -13,20 +13,21 @@ for (const button of document.querySelectorAll("th button")) {
     body.append(...(descending ? rows.reverse() : rows));
   });
 }
-const search = document.getElementById("search"), shown = document.getElementById("shown");
-const boxes = [...document.querySelectorAll("#statuses input")];
-function filter() {
-  const wanted = new Set(boxes.filter((box) => box.checked).map((box) => box.value));
-  const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
-  let count = 0;
-  for (const row of document.querySelectorAll("#operators tbody tr")) {
-    const text = row.textContent.toLowerCase();
-    row.hidden = !(wanted.has(row.dataset.status) && words.every((word) => text.includes(word)));
-    count += !row.hidden;
-  }
-  shown.textContent = count;
-}
-if (search) {
+// The tools above a table show the rows of the chosen kinds that hold every word.
+for (const tools of document.querySelectorAll(".tools[data-table]")) {
+  const search = tools.querySelector("input[type=search]"), boxes = [...tools.querySelectorAll("input[type=checkbox]")];
+  const rows = document.querySelectorAll(`#${tools.dataset.table} tbody tr`);
+  const filter = () => {
+    const wanted = new Set(boxes.filter((box) => box.checked).map((box) => box.value));
+    const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
+    let count = 0;
+    for (const row of rows) {
+      const text = row.textContent.toLowerCase();
+      row.hidden = !(wanted.has(row.dataset.status) && words.every((word) => text.includes(word)));
+      count += !row.hidden;
+    }
+    tools.querySelector(".shown").textContent = count;
+  };
   search.addEventListener("input", filter);
   for (const box of boxes) box.addEventListener("change", filter);
 }

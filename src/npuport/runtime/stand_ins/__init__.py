@@ -14,6 +14,8 @@ from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 
+from npuport.runtime import notes
+
 VARIABLE = "NPUPORT_STAND_INS"
 _HERE = Path(__file__).parent
 NAMES = frozenset({"amp_C", "apex", "flash_attn", "pynvml", "xformers"})
@@ -37,6 +39,8 @@ class StandInFinder(MetaPathFinder):
         package, *inner = fullname.split(".")
         if package not in wanted():
             return None
+        if not inner:
+            notes.note("stand-in", name=package)
         place = _HERE.joinpath(package, *inner)
         if place.is_dir():
             return importlib.util.spec_from_file_location(

@@ -43,8 +43,11 @@ class Run:
     exit_code: int | None
 
 
-def build(run: Run, records: Sequence[Record]) -> dict[str, Any]:
-    """The document. ``records`` are those that the processes left, in any order."""
+def build(run: Run, records: Sequence[Record], migration: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The document. ``records`` are those that the processes left, in any order.
+
+    ``migration`` is what became of CUDA code, where some was converted for the run.
+    """
     ordered = sorted(records, key=lambda one: (one["rank"] is None, one["rank"] or 0, one["started"], one["pid"]))
     failing = sorted((one for one in ordered if one["error"]), key=lambda one: one["until"])
     where = [Places(one["sites"], one["directory"]) for one in ordered]
@@ -87,6 +90,7 @@ def build(run: Run, records: Sequence[Record]) -> dict[str, Any]:
         "collectives": events("collective", _collective),
         "memory": memory,
         "chips": _chips(memory, operators),
+        "migration": migration,
     }
 
 
