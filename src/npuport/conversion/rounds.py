@@ -76,7 +76,8 @@ class _Task:
 @dataclass(frozen=True, slots=True)
 class _Outcome:
     findings: list[Finding]
-    converted: Converted
+    left: tuple[Finding, ...]
+    converted: Converted | None  # None where nothing changes: texts of a whole tree need not go from process to process
     unexplained: tuple[Occurrence, ...]
     broken: Failure | None = None
 
@@ -144,7 +145,7 @@ def convert_files(
                 moved |= {path} - failures.keys()
                 failures.setdefault(path, broken)
                 state.revert()
-            elif outcome.converted.edits:
+            elif outcome.converted is not None:
                 moved.add(path)
                 if number >= ROUNDS:
                     codes = ", ".join(sorted({finding.code for finding in outcome.converted.applied}))
@@ -160,13 +161,13 @@ def convert_files(
         importers = _importers(moved)
         for state in states:
             outcome = outcomes[state.current.path]
-            undecided = not isinstance(outcome, Failure) and any(found.fix for found in outcome.converted.left)
+            undecided = not isinstance(outcome, Failure) and any(found.fix for found in outcome.left)
             if undecided and state.current.path not in moved and importers.search(state.current.text):
                 looked_at.append(state)
     finished = [outcome for outcome in outcomes.values() if not isinstance(outcome, Failure)]
     return Conversion(
         files=tuple(ConvertedFile(state.original, state.current.text, tuple(state.changes)) for state in states),
-        left=tuple(finding for outcome in finished for finding in outcome.converted.left),
+        left=tuple(finding for outcome in finished for finding in outcome.left),
         unexplained=tuple(word for outcome in finished for word in outcome.unexplained),
         failures=tuple(failures[path] for path in sorted(failures)),
     )
@@ -233,6 +234,7 @@ def _convert_once(source: SourceFile, task: _Task) -> _Outcome:
             converted = convert_text(source, now, task.unsafe)
         except BrokenFixError as error:
             broken = Failure(source.path, "", str(error))
+    if converted.edits:
+        return _Outcome(findings, converted.left, converted, ())
     # Only the round that changes nothing counts, and there the text is that of ``source``.
-    words = () if converted.edits else tuple(unexplained(source, findings))
-    return _Outcome(findings, converted, words, broken)
+    return _Outcome(findings, converted.left, None, tuple(unexplained(source, findings)), broken)

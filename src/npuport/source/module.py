@@ -83,7 +83,9 @@ class Module:
             kept.pop("npuport_scope", None)
         self._linked.clear()
         for scope in self.scopes:
-            vars(scope.node).pop("npuport_flow", None)
+            flow = vars(scope.node).pop("npuport_flow", None)
+            if flow is not None:
+                flow.forget()
             scope.forget()
         self.released = True
 

@@ -13,7 +13,7 @@ from npuport.source.module import Module
 from npuport.source.outline import EMPTY, Outline, may_bind, outline
 from npuport.source.resolver import Resolver
 
-_KEPT = 16  # parsed modules held at a time, so that the memory for a large tree stays bounded
+_KEPT = 8  # parsed modules held at a time, so that the memory for a large tree stays bounded
 
 
 class Project:

@@ -38,6 +38,11 @@ class Flow:
         self._by_node = {id(value.node): value for value in self.values if value.node is not None}
         self.operations = frozenset(value.op for value in self.values)
 
+    def forget(self) -> None:
+        """Cut the ways from values to their uses, which would keep all of it in memory with the syntax tree."""
+        for value in self.values:
+            value.uses.clear()
+
     def value(self, node: ast.expr) -> Value | None:
         """What an expression of this very function computes; what a name or attribute stands for where it is read."""
         return self._evaluator.read.get(id(node)) or self._by_node.get(id(node))
