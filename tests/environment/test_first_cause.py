@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from npuport.environment.first_cause import REASONS, diagnose
+from npuport.environment.first_cause import REASONS, explain_failure
 from npuport.environment.troubles import read_logs
 from npuport.errors import UserError
 from npuport.report.language import translate
@@ -50,7 +50,7 @@ WAITING = [
 
 @pytest.mark.parametrize(("log", "rank", "known", "words"), CAUSES, ids=[case[0] for case in CAUSES])
 def test_the_first_cause_is_found(log: str, rank: int | None, known: str, words: str) -> None:
-    first = diagnose(read_logs([LOGS / log])).first
+    first = explain_failure(read_logs([LOGS / log])).first
     assert first is not None
     assert first.rank == rank
     assert (first.known.name if first.known is not None else "") == known
@@ -59,7 +59,7 @@ def test_the_first_cause_is_found(log: str, rank: int | None, known: str, words:
 
 @pytest.mark.parametrize(("log", "rank"), WAITING, ids=[case[0] for case in WAITING])
 def test_where_all_wait_the_rank_waited_for_is_named(log: str, rank: int) -> None:
-    diagnosis = diagnose(read_logs([LOGS / log]))
+    diagnosis = explain_failure(read_logs([LOGS / log]))
     assert diagnosis.first is None
     assert diagnosis.suspects[0].rank == rank
 
@@ -70,24 +70,24 @@ def test_every_log_is_looked_at() -> None:
 
 
 def test_the_user_s_own_line_is_shown_not_the_library_s() -> None:
-    first = diagnose(read_logs([LOGS / "bus_error.log"])).first
+    first = explain_failure(read_logs([LOGS / "bus_error.log"])).first
     assert first is not None
     assert str(first.frame) == "/home/me/train.py:55"
 
 
 def test_a_log_without_errors_has_no_cause() -> None:
-    diagnosis = diagnose(read_logs([LOGS / "clean.log"]))
+    diagnosis = explain_failure(read_logs([LOGS / "clean.log"]))
     assert diagnosis.first is None
     assert diagnosis.by_rank == {}
 
 
 def test_codes_that_nobody_names_are_listed() -> None:
-    assert diagnose(read_logs([LOGS / "set_compile_option.log"])).unknown_codes == ("EE8888",)
+    assert explain_failure(read_logs([LOGS / "set_compile_option.log"])).unknown_codes == ("EE8888",)
 
 
 def test_files_given_one_by_one_are_one_job() -> None:
     files = sorted((LOGS / "out_of_memory").rglob("*.log"))
-    first = diagnose(read_logs(files)).first
+    first = explain_failure(read_logs(files)).first
     assert first is not None
     assert first.rank == 5
 
@@ -95,7 +95,7 @@ def test_files_given_one_by_one_are_one_job() -> None:
 def test_a_log_that_is_no_text_is_read_nevertheless(tmp_path: Path) -> None:
     log = tmp_path / "rank_1.log"
     log.write_bytes(b"\xff\xfe\x00 step 1\r\n\x1b[31mKeyError: 'a'\x1b[0m\n")
-    first = diagnose(read_logs([log])).first
+    first = explain_failure(read_logs([log])).first
     assert first is not None
     assert (first.rank, first.text) == (1, "KeyError: 'a'")
 

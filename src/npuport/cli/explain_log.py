@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from npuport.cli.shared import CLEAN, FINDINGS
 
 if TYPE_CHECKING:
-    from npuport.environment.first_cause import Diagnosis
+    from npuport.environment.first_cause import FailedJob
     from npuport.environment.troubles import Logs, Trouble
 
 _SHOWN_RANKS = 16
@@ -19,11 +19,11 @@ _SHOWN_CHARACTERS = 400
 
 def explain_logs(paths: Sequence[Path], as_json: bool) -> int:
     """Print what came first in the logs; the exit code: 1 if something went wrong, 0 if not."""
-    from npuport.environment.first_cause import diagnose
+    from npuport.environment.first_cause import explain_failure
     from npuport.environment.troubles import read_logs
 
     logs = read_logs(paths)
-    diagnosis = diagnose(logs)
+    diagnosis = explain_failure(logs)
     if as_json:
         print(json.dumps(_as_json(logs, diagnosis), ensure_ascii=False, indent=2))
     else:
@@ -31,7 +31,7 @@ def explain_logs(paths: Sequence[Path], as_json: bool) -> int:
     return FINDINGS if diagnosis.by_rank else CLEAN
 
 
-def _as_text(logs: Logs, diagnosis: Diagnosis) -> Iterator[str]:
+def _as_text(logs: Logs, diagnosis: FailedJob) -> Iterator[str]:
     from npuport.report.language import counted, translate
 
     if not diagnosis.by_rank:
@@ -61,7 +61,7 @@ def _as_text(logs: Logs, diagnosis: Diagnosis) -> Iterator[str]:
         )
 
 
-def _of_suspect(diagnosis: Diagnosis) -> Trouble:
+def _of_suspect(diagnosis: FailedJob) -> Trouble:
     """Where there is no cause: what a suspect reports, else the first rank's error."""
     reported = [diagnosis.by_rank[one.rank] for one in diagnosis.suspects if one.rank in diagnosis.by_rank]
     return next(iter(reported), next(iter(diagnosis.by_rank.values())))
@@ -98,7 +98,7 @@ def _explained(trouble: Trouble) -> Iterator[str]:
         yield "  " + translate("Nothing more is known about this error.")
 
 
-def _others(diagnosis: Diagnosis, shown: Trouble) -> Iterator[str]:
+def _others(diagnosis: FailedJob, shown: Trouble) -> Iterator[str]:
     """One line for what each other rank reports."""
     from npuport.report.language import counted, translate
 
@@ -117,7 +117,7 @@ def _others(diagnosis: Diagnosis, shown: Trouble) -> Iterator[str]:
         yield "  … " + counted(len(rest) - _SHOWN_RANKS, "more rank")
 
 
-def _as_json(logs: Logs, diagnosis: Diagnosis) -> dict[str, Any]:
+def _as_json(logs: Logs, diagnosis: FailedJob) -> dict[str, Any]:
     return {
         "version": 1,
         "files": logs.files,

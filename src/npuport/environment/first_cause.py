@@ -49,7 +49,7 @@ class Suspect:
 
 
 @dataclass(frozen=True)
-class Diagnosis:
+class FailedJob:
     """``first`` is what came first, None where every rank only waits for others (then ``suspects`` says for whom) or
     nothing went wrong. ``by_rank`` has the first trouble of each rank; rank None stands for lines that name none."""
 
@@ -59,13 +59,13 @@ class Diagnosis:
     unknown_codes: tuple[str, ...]
 
 
-def diagnose(logs: Logs) -> Diagnosis:
+def explain_failure(logs: Logs) -> FailedJob:
     """Find the first cause in logs."""
     real = [trouble for trouble in logs.troubles if not trouble.is_harmless]
     by_rank = {rank: _of_rank([one for one in real if one.rank == rank]) for rank in _ranks(real)}
     causes = [trouble for trouble in by_rank.values() if not trouble.is_effect]
     first = _earliest(causes, logs.first_observed)
-    return Diagnosis(
+    return FailedJob(
         first=first,
         suspects=() if first is not None else tuple(_suspects(logs, real)),
         by_rank=by_rank,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from npuport.report.chinese_doctor import DOCTOR_SENTENCES
+from npuport.report.chinese_launch import LAUNCH_SENTENCES
 from npuport.report.chinese_run import RUN_SENTENCES
 
 SENTENCES = {
@@ -226,4 +227,5 @@ SENTENCES = {
     "unknown chip {chip}. Known are {known}.": "未知芯片 {chip}。已知的有 {known}。",
     **RUN_SENTENCES,
     **DOCTOR_SENTENCES,
+    **LAUNCH_SENTENCES,
 }

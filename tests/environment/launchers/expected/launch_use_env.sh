@@ -1,0 +1,16 @@
+#!/bin/bash
+
+# CANN's environment, unless it is set already.
+if [ -z "${ASCEND_HOME_PATH:-}" ]; then
+  for cann in /usr/local/Ascend/cann /usr/local/Ascend/ascend-toolkit; do
+    if [ -f "$cann/set_env.sh" ]; then
+      # shellcheck disable=SC1091
+      . "$cann/set_env.sh"
+      break
+    fi
+  done
+fi
+
+export ASCEND_RT_VISIBLE_DEVICES=0,1
+GPUS=2
+torchrun --nproc_per_node=$GPUS --master_port=29501 train.py --steps 2

@@ -1,0 +1,18 @@
+#!/bin/bash
+
+# CANN's environment, unless it is set already.
+if [ -z "${ASCEND_HOME_PATH:-}" ]; then
+  for cann in /usr/local/Ascend/cann /usr/local/Ascend/ascend-toolkit; do
+    if [ -f "$cann/set_env.sh" ]; then
+      # shellcheck disable=SC1091
+      . "$cann/set_env.sh"
+      break
+    fi
+  done
+fi
+
+# Seconds to wait for the other machines to connect: 120 by default, and the first step may take longer.
+export HCCL_CONNECT_TIMEOUT="${HCCL_CONNECT_TIMEOUT:-600}"
+
+export NCCL_IB_DISABLE=1
+cd "$(dirname "$0")" && torchrun --nnodes=2 --nproc-per-node=8 --node-rank="${NODE_RANK:?}" --master-addr=alpha --master-port=29500 train.py --steps 2

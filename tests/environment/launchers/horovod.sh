@@ -1,0 +1,2 @@
+#!/bin/bash
+horovodrun -np 4 python train.py

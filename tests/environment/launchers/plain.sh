@@ -1,0 +1,1 @@
+python train.py --steps 2
