@@ -173,6 +173,7 @@ def test_explain_facts(npuport: Npuport, word: str, words: str) -> None:
         ("EI0006", "HCCL_CONNECT_TIMEOUT"),
         ("507015", "ACL_ERROR_RT_AICORE_EXCEPTION"),
         ("Cannot find bin of op Range", "kernels package"),
+        ("EI0002", "npuport explain --log rank*.log"),
         ("torch_npu.npu_swiglu", "npu_swiglu(Tensor input, int dim=-1) -> Tensor"),
         ("HCCL_BUFFSIZE", "in the CUDA world: NCCL_BUFFSIZE"),
         ("torch.lgamma", "runs on the CPU"),
@@ -200,7 +201,9 @@ def test_explain_logs(npuport: Npuport, tmp_path: Path) -> None:
     assert found["first_cause"]["known"] == "out-of-memory"
     (tmp_path / "rank_0.log").write_text("step 1\n", encoding="utf-8")
     assert npuport("explain", "--log", tmp_path).code == 0
-    assert npuport("explain", "NP101", "--log", tmp_path).code == 2
+    more = tmp_path / "more.log"
+    more.write_text("[rank1]: KeyError: 'a'\n", encoding="utf-8")
+    assert "First cause: rank 1" in npuport("explain", "--log", tmp_path / "rank_0.log", more).out
     assert npuport("explain", "--json").code == 2
 
 

@@ -15,12 +15,12 @@ _CODE = re.compile(r"\d{6}|ERR\d{5}|[EW][A-Z0-9]\d{4}")
 
 
 def explain(
-    word: Annotated[
-        str | None,
+    words: Annotated[
+        list[str] | None,
         typer.Argument(
-            metavar="WORD",
+            metavar="WORD…",
             help="NP101, cuda-device-string, torch.cuda.Stream, torch_npu.npu_rms_norm, aten::unique, NCCL_DEBUG, "
-            "flash_attn, Ascend910B3, EI0006, 507015, or the text of an error.",
+            "flash_attn, Ascend910B3, EI0006, 507015, or the text of an error. After --log: more logs.",
             show_default=False,
         ),
     ] = None,
@@ -42,14 +42,12 @@ def explain(
     Exit codes: 0 explained, or logs without an error; 1 logs with an error; 2 nothing is known about the word.
     """
     if log:
-        if word is not None:
-            raise UserError("give a word or --log, not both.")
         from npuport.cli.explain_log import explain_logs
 
-        raise SystemExit(explain_logs(log, json_))
+        raise SystemExit(explain_logs([*log, *map(Path, words or ())], json_))
     if json_:
         raise UserError("--json needs --log.")
-    _explain_word(word)
+    _explain_word(" ".join(words) if words else None)
 
 
 def _explain_word(word: str | None) -> None:

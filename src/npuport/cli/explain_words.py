@@ -75,6 +75,8 @@ def _error(text: str) -> Iterator[str]:
         return
     yield ("  " if named else "") + translate(known.cause)
     yield from (f"  - {translate(step)}" for step in known.steps)
+    if known.role == "effect":
+        yield "  - " + translate("npuport explain --log rank*.log finds the rank that failed first")
     yield _source(known.basis)
 
 

@@ -208,7 +208,9 @@ SENTENCES = {
     "What they report: {what}": "它们的报错：{what}",
     "cause?": "可能的原因",
     "follows": "后果",
-    "give a word or --log, not both.": "请给出一个词或 --log，不能同时给出。",
+    "npuport explain --log rank*.log finds the rank that failed first": (
+        "npuport explain --log rank*.log 找出最先失败的 rank"
+    ),
     "rank {rank}: {why}": "rank {rank}：{why}",
     "{number} line": "{number} 行",
     "{number} lines": "{number} 行",
