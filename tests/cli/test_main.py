@@ -220,7 +220,9 @@ def test_run_hands_everything_after_the_command_on(npuport: Npuport, monkeypatch
 
     seen: list[object] = []
 
-    def simulated(command: list[str], options: SimOptions, _reports: object, variables: dict[str, str]) -> int:
+    def simulated(
+        command: list[str], options: SimOptions, _reports: object, variables: dict[str, str], **_: object
+    ) -> int:
         assert variables["NPUPORT_AUTO"] == "1"
         seen.append((list(command), options))
         return 7
