@@ -1,6 +1,6 @@
 """Machines that do not exist: files below a temporary root, answers of commands, variables, and a process.
 
-`trained_on()` is one on which nothing is wrong: eight Ascend910B3, driver 25.0.RC1, CANN 8.1.RC1, torch 2.5.1. A test
+`trained_on()` is one on which nothing is wrong: eight Ascend910B3, driver 25.2.0, CANN 8.2.RC1, torch 2.5.1. A test
 changes what its case is about.
 """
 
@@ -15,8 +15,8 @@ from npuport.environment.probe import probe
 from npuport.environment.snapshot import Environment
 
 SITE = "/home/ada/venv/lib/python3.10/site-packages"
-TOOLKIT = "/usr/local/Ascend/ascend-toolkit/8.1.RC1"
-NNAL = "/usr/local/Ascend/nnal/atb/8.1.RC1"
+TOOLKIT = "/usr/local/Ascend/ascend-toolkit/8.2.RC1"
+NNAL = "/usr/local/Ascend/nnal/atb/8.2.RC1"
 TREE = object()
 """In place of a text: a folder."""
 
@@ -33,7 +33,7 @@ def npu_smi_info(chip: str = "910B3", count: int = 8, health: str = "OK", memory
     rule = "+===========================+===============+====================================================+"
     lines = [
         "+------------------------------------------------------------------------------------------------+",
-        "| npu-smi 25.0.rc1                 Version: 25.0.rc1                                             |",
+        "| npu-smi 25.2.0                   Version: 25.2.0                                               |",
         "+---------------------------+---------------+----------------------------------------------------+",
         "| NPU   Name                | Health        | Power(W)    Temp(C)           Hugepages-Usage(page)|",
         "| Chip                      | Bus-Id        | AICore(%)   Memory-Usage(MB)  HBM-Usage(MB)        |",
@@ -72,10 +72,10 @@ def toolkit(
     kernels = {f"{path}/opp/built-in/op_impl/ai_core/tbe/kernel/{chip}": TREE for chip in chips}
     return {
         f"{path}/{arch}-linux/ascend_toolkit_install.info": (
-            f"package_name=Ascend-cann-toolkit\nversion={version}\ninnerversion=V100R001C21SPC001B238\narch={arch}\n"
+            f"package_name=Ascend-cann-toolkit\nversion={version}\ninnerversion=V100R001C22SPC001B231\narch={arch}\n"
             f"os=linux\npath={path}/{arch}-linux\n"
         ),
-        f"{path}/opp_kernel/version.info": f"Version=8.1.0.1\nversion_dir={version}\n" if chips else "",
+        f"{path}/opp_kernel/version.info": f"Version=8.2.0.0.201\nversion_dir={version}\n" if chips else "",
         f"{path}/set_env.sh": "export ASCEND_HOME_PATH\n",
         f"{path}/lib64/libascendcl.so": "",
         f"{path}/{arch}-linux/lib64/libhccl.so": "",
@@ -147,25 +147,32 @@ def trained_on() -> Faked:
             "Driver_Install_Path_Param=/usr/local/Ascend\nDriver_Install_For_All=no\n"
         ),
         "/usr/local/Ascend/driver/version.info": (
-            "Version=25.0.rc1\nascendhal_version=7.35.23\n"
-            "compatible_version_fw=[6.4.0,6.4.99],[7.0.0,7.7.99]\npackage_version=25.0.rc1\n"
+            "Version=25.2.0\nascendhal_version=7.35.23\n"
+            "compatible_version_fw=[6.4.0,6.4.99],[7.0.0,7.7.99]\npackage_version=25.2.0\n"
         ),
         "/usr/local/Ascend/driver/lib64/driver/libascend_hal.so": "",
-        "/usr/local/Ascend/firmware/version.info": "Version=7.7.0.1.231\npackage_version=25.0.rc1\n",
-        "/usr/local/Ascend/ascend-toolkit/latest": Link("8.1.RC1"),
-        f"{NNAL}/version.info": "    Ascend-cann-atb : 8.1.RC1\n    Ascend-cann-atb Version : 8.1.RC1.B100\n",
+        "/usr/local/Ascend/ascend-toolkit/8.2.RC1/opp/built-in": TREE,
+        "/proc/sys/net/ipv4/ip_local_port_range": "32768\t60999\n",
+        "/proc/sys/net/ipv4/ip_local_reserved_ports": "60000-60031\n",
+        "/sys/class/net/lo": TREE,
+        "/sys/class/net/enp189s0f0": TREE,
+        "/etc/hccn.conf": "".join(f"address_{n}=192.168.100.10{n}\nnetmask_{n}=255.255.255.0\n" for n in range(8)),
+        "/usr/local/Ascend/firmware/version.info": "Version=7.7.0.1.231\npackage_version=25.2.0\n",
+        "/usr/local/Ascend/ascend-toolkit/latest": Link("8.2.RC1"),
+        f"{NNAL}/version.info": "    Ascend-cann-atb : 8.2.RC1\n    Ascend-cann-atb Version : 8.2.RC1.B100\n",
         f"{NNAL}/atb/cxx_abi_0/lib/libatb.so": "",
         f"{NNAL}/atb/cxx_abi_1/lib/libatb.so": "",
-        "/usr/local/Ascend/nnal/atb/latest": Link("8.1.RC1"),
+        "/usr/local/Ascend/nnal/atb/latest": Link("8.2.RC1"),
         "/home/ada/venv/pyvenv.cfg": "home = /usr/bin\n",
-        **toolkit("8.1.RC1", TOOLKIT),
+        **toolkit("8.2.RC1", TOOLKIT),
         **{f"/dev/{name}": "" for name in ("davinci_manager", "devmm_svm", "hisi_hdc")},
         **{f"/dev/davinci{number}": "" for number in range(8)},
         **distribution("torch", "2.5.1", "numpy", tag="cp310-cp310-manylinux_2_17_aarch64"),
         f"{SITE}/torch/version.py": "__version__ = '2.5.1'\ncuda: Optional[str] = None\n",
         f"{SITE}/torch/share/cmake/Torch/TorchConfig.cmake": 'set(TORCH_CXX_FLAGS "-D_GLIBCXX_USE_CXX11_ABI=0")\n',
-        **distribution("torch_npu", "2.5.1", "torch==2.5.1", tag="cp310-cp310-manylinux_2_17_aarch64"),
+        **distribution("torch_npu", "2.5.1.post1", "torch==2.5.1", tag="cp310-cp310-manylinux_2_17_aarch64"),
         f"{SITE}/torch_npu/__init__.py": "",
+        f"{SITE}/torch_npu/lib/libtorch_npu.so": "Ascend910B3\0Ascend910A\0",
         f"{SITE}/torch_npu/_C.cpython-310-aarch64-linux-gnu.so": "",
         **distribution("torchvision", "0.20.1", "numpy", "torch==2.5.1"),
         **distribution("transformers", "4.51.3", "numpy>=1.17"),

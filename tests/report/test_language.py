@@ -11,7 +11,7 @@ import pytest
 
 import npuport
 from npuport.errors import UserError
-from npuport.facts import all_environment_checks
+from npuport.facts import all_environment_checks, all_package_faults
 from npuport.findings import Applicability
 from npuport.report.chinese import SENTENCES
 from npuport.report.groups import Group
@@ -40,6 +40,7 @@ def sentences() -> set[str]:
         for _, sentence, noun in IN_TEMPLATE.findall(path.read_text(encoding="utf-8")):
             found |= {sentence} if sentence else {f"{{number}} {noun}", f"{{number}} {noun}s"}
     found |= {entry.why for entry in all_environment_checks()}
+    found |= {text for fault in all_package_faults() for text in (fault.cause, fault.fix)}
     return found - MADE_ELSEWHERE
 
 

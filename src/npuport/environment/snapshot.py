@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -115,6 +116,83 @@ class Nnal:
 
 
 @dataclass(frozen=True)
+class Torch:
+    """What lies in torch's own folder. ``cuda`` is the CUDA it is built for, empty for a CPU build."""
+
+    version: str  # as torch/version.py says, which pip's records may contradict
+    cuda: str
+    cxx11_abi: int
+
+
+@dataclass(frozen=True)
+class TorchNpu:
+    """What lies in torch_npu's own folder. ``chips`` are those of this machine that its library names."""
+
+    complete: bool  # the compiled part for this Python is there
+    chips: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Extension:
+    """A compiled extension. ``undefined`` are names of torch_npu or ATB that it wants and nothing here defines."""
+
+    package: str
+    path: str
+    needs: tuple[str, ...]  # libraries, such as "libtorch_npu.so"
+    undefined: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Libraries:
+    """C and C++ run-time libraries that clash. Numbers are those behind libstdc++.so.6.0."""
+
+    libgomp: tuple[str, ...]  # copies that packages bring along
+    conda_libstdcxx: int | None
+    system_libstdcxx: int | None
+
+
+@dataclass(frozen=True)
+class Tools:
+    """Versions of what compiles; empty where it is missing."""
+
+    compiler: str
+    cmake: str
+
+
+@dataclass(frozen=True)
+class Network:
+    """The host's network as HCCL meets it, and that of the devices."""
+
+    interfaces: tuple[str, ...]
+    port_range: tuple[int, int] | None  # from which the kernel gives ports to any program
+    reserved_ports: str
+    listening: tuple[int, ...]
+    firewall: bool
+    device_addresses: dict[str, str]  # /etc/hccn.conf: device number and IP
+    tls: dict[str, int]  # device number and switch, 0 or 1
+
+
+@dataclass(frozen=True)
+class RankTable:
+    """The file that RANK_TABLE_FILE names. ``state``: "ok", "missing", "link" or "broken" (then ``problem``)."""
+
+    path: str
+    state: str
+    problem: str
+    document: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Settings of libraries that decide how training runs."""
+
+    accelerate_precision: str  # mixed_precision in accelerate's own configuration; empty without one
+    deepspeed_exports: bool | None  # its launcher hands on the accelerator's variables; None without DeepSpeed
+    source_tree: str  # a folder of torch's or torch_npu's sources in which the process was started
+    transfer_module: str  # where on the paths an old transfer_to_npu lies
+
+
+@dataclass(frozen=True)
 class Environment:
     """One machine, as one process saw it."""
 
@@ -126,9 +204,20 @@ class Environment:
     firmware: str | None
     smi: Smi
     npus: tuple[Npu, ...]
+    chips: tuple[str, ...]  # each once, as CANN names them: ("Ascend910B3",)
     devices: Devices
     canns: tuple[Cann, ...]
     nnal: Nnal | None
+    torch: Torch | None
+    torch_npu: TorchNpu | None
+    extensions: tuple[Extension, ...]
+    libraries: Libraries
+    tools: Tools
+    network: Network
+    rank_table: RankTable | None
+    settings: Settings
+    dead_paths: tuple[str, ...]  # variables of CANN whose file or folder does not exist
+    real_paths: dict[str, str]  # folders of search paths and CANN's variables, with links followed
     variables: dict[str, str] = field(default_factory=dict)  # those that matter here, nobody's secrets
 
     def package(self, name: str) -> Package | None:
@@ -140,11 +229,6 @@ class Environment:
         """The toolkit in use: the one that the variables name, else the only one."""
         active = next((one for one in self.canns if one.active), None)
         return active or (self.canns[0] if len(self.canns) == 1 else None)
-
-    @property
-    def chips(self) -> tuple[str, ...]:
-        """The chips of the machine, each once, such as ("Ascend910B3",)."""
-        return tuple(sorted({f"Ascend{one.chip.removeprefix('Ascend')}" for one in self.npus}))
 
     @property
     def has_npu(self) -> bool:

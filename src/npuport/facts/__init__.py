@@ -10,7 +10,7 @@ from importlib import import_module
 TYPE_CHECKING = False  # type checkers know the name; importing it from typing would cost most of this module's time
 if TYPE_CHECKING:
     from npuport.facts.accelerator import AcceleratorName, accelerator_name, all_accelerator_names
-    from npuport.facts.chips import DEFAULT_CHIP, Chip, all_chips, chip
+    from npuport.facts.chips import DEFAULT_CHIP, Chip, ChipFamily, all_chips, chip, chip_family
     from npuport.facts.cuda_names import CudaName, all_torch_cuda_names, torch_cuda
     from npuport.facts.custom_operators import (
         CustomOperator,
@@ -35,6 +35,13 @@ if TYPE_CHECKING:
     from npuport.facts.messages import Message, all_messages, message_in
     from npuport.facts.operator_dtypes import RefusedDtypes, refused_dtypes
     from npuport.facts.operators import Operator, all_operators, operator_status
+    from npuport.facts.python_packages import (
+        PackageFault,
+        all_package_faults,
+        cann_python_packages,
+        numpy_for,
+        torchvision_for,
+    )
     from npuport.facts.removed_names import RemovedName, all_removed_names, removed_name
     from npuport.facts.torch_names import TorchName, all_torch_names, torch_name
     from npuport.facts.variables import (
@@ -52,6 +59,7 @@ _HOMES = {
     "AcceleratorName": "accelerator",
     "AscendVariable": "variables",
     "Chip": "chips",
+    "ChipFamily": "chips",
     "CudaName": "cuda_names",
     "CustomOperator": "custom_operators",
     "Dtype": "dtypes",
@@ -63,6 +71,7 @@ _HOMES = {
     "Message": "messages",
     "Operator": "operators",
     "OperatorSchema": "custom_operators",
+    "PackageFault": "python_packages",
     "RefusedDtypes": "operator_dtypes",
     "Release": "versions",
     "RemovedName": "removed_names",
@@ -81,13 +90,16 @@ _HOMES = {
     "all_libraries": "libraries",
     "all_messages": "messages",
     "all_operators": "operators",
+    "all_package_faults": "python_packages",
     "all_releases": "versions",
     "all_removed_names": "removed_names",
     "all_torch_cuda_names": "cuda_names",
     "all_torch_names": "torch_names",
     "all_variables": "variables",
     "ascend_variable": "variables",
+    "cann_python_packages": "python_packages",
     "chip": "chips",
+    "chip_family": "chips",
     "codes_in": "errors",
     "custom_operator": "custom_operators",
     "distribution": "libraries",
@@ -98,6 +110,7 @@ _HOMES = {
     "known_error": "errors",
     "library": "libraries",
     "message_in": "messages",
+    "numpy_for": "python_packages",
     "operator_schemas": "custom_operators",
     "operator_status": "operators",
     "refused_dtypes": "operator_dtypes",
@@ -105,6 +118,7 @@ _HOMES = {
     "torch_cuda": "cuda_names",
     "torch_name": "torch_names",
     "torch_npu_for": "versions",
+    "torchvision_for": "python_packages",
     "variable": "variables",
 }
 
@@ -113,6 +127,7 @@ __all__ = [
     "AcceleratorName",
     "AscendVariable",
     "Chip",
+    "ChipFamily",
     "CudaName",
     "CustomOperator",
     "Dtype",
@@ -124,6 +139,7 @@ __all__ = [
     "Message",
     "Operator",
     "OperatorSchema",
+    "PackageFault",
     "RefusedDtypes",
     "Release",
     "RemovedName",
@@ -142,13 +158,16 @@ __all__ = [
     "all_libraries",
     "all_messages",
     "all_operators",
+    "all_package_faults",
     "all_releases",
     "all_removed_names",
     "all_torch_cuda_names",
     "all_torch_names",
     "all_variables",
     "ascend_variable",
+    "cann_python_packages",
     "chip",
+    "chip_family",
     "codes_in",
     "custom_operator",
     "distribution",
@@ -159,6 +178,7 @@ __all__ = [
     "known_error",
     "library",
     "message_in",
+    "numpy_for",
     "operator_schemas",
     "operator_status",
     "refused_dtypes",
@@ -166,6 +186,7 @@ __all__ = [
     "torch_cuda",
     "torch_name",
     "torch_npu_for",
+    "torchvision_for",
     "variable",
 ]
 

@@ -72,3 +72,40 @@ def _table() -> dict[str, Chip]:
         )
         for row in rows("chips")
     }
+
+
+@dataclass(frozen=True)
+class ChipFamily:
+    """What CANN packages for a family: the folder of its compiled operators, and the name in the package's file.
+
+    ``training`` says whether torch_npu's documents name the family for training.
+    """
+
+    name: Family
+    kernels: str  # such as "ascend910b"
+    package: str  # such as "910b"
+    training: bool
+    basis: Basis
+
+
+def chip_family(name: str) -> ChipFamily:
+    """The entry of a family such as "A2".
+
+    Raises:
+        KeyError: there is no such family.
+    """
+    return _families()[name]
+
+
+@cache
+def _families() -> dict[str, ChipFamily]:
+    return {
+        row["name"]: ChipFamily(
+            name=cast("Family", row["name"]),
+            kernels=row["kernels"],
+            package=row["package"],
+            training=row["training"] == "yes",
+            basis=basis(row),
+        )
+        for row in rows("chip_families")
+    }

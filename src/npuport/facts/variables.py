@@ -10,6 +10,7 @@ from npuport.facts._tables import basis, rows
 from npuport.findings import Basis
 
 Status = Literal["renamed", "same", "no-counterpart"]
+Kind = Literal["choice", "integer", "file", "folder", "text"]
 
 # Families that only NVIDIA's software reads: a member without an entry of its own has no counterpart.
 _FAMILIES = {
@@ -41,12 +42,21 @@ class Variable:
 
 @dataclass(frozen=True)
 class AscendVariable:
-    """An environment variable that something on Ascend machines reads: torch_npu, HCCL, CANN, a container."""
+    """An environment variable that something on Ascend machines reads: torch_npu, HCCL, CANN, a container.
+
+    ``kind`` "choice" takes one of ``choices``, "integer" a number from ``low`` to ``high`` (None: no bound is known),
+    "file" and "folder" a path that exists; of a "text" no form is known.
+    """
 
     name: str
     read_by: str
     meaning: str
-    values: str  # what it may be, with the default; "" if no document says
+    values: str  # what it may be in words, with the default; "" if no document says
+    kind: Kind
+    low: int | None
+    high: int | None
+    choices: tuple[str, ...]
+    default: str
     basis: Basis
 
 
@@ -92,6 +102,17 @@ def _table() -> dict[str, Variable]:
 @cache
 def _ascend_table() -> dict[str, AscendVariable]:
     return {
-        row["name"]: AscendVariable(row["name"], row["read_by"], row["meaning"], row["values"], basis(row))
+        row["name"]: AscendVariable(
+            name=row["name"],
+            read_by=row["read_by"],
+            meaning=row["meaning"],
+            values=row["values"],
+            kind=cast("Kind", row["kind"]),
+            low=int(row["low"]) if row["low"] else None,
+            high=int(row["high"]) if row["high"] else None,
+            choices=tuple(row["choices"].split()),
+            default=row["default"],
+            basis=basis(row),
+        )
         for row in rows("ascend_variables")
     }

@@ -17,7 +17,8 @@ _COLOUR = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.ADVICE: "
 
 def said(sentence: Sentence) -> str:
     """The sentence in the user's language."""
-    return printable(translate(sentence.template, **sentence.values))
+    values = {name: said(value) if isinstance(value, Sentence) else value for name, value in sentence.values.items()}
+    return printable(translate(sentence.template, **values))
 
 
 def level(severity: Severity) -> str:

@@ -10,7 +10,7 @@ from npuport.environment.snapshot import Environment
 from npuport.facts import environment_check
 from npuport.findings import Diagnosis, Sentence, say
 
-_MODULES = ("hardware", "cann", "packages")
+_MODULES = ("building", "cann", "communication", "hardware", "installation", "packages", "variables")
 
 
 @dataclass(frozen=True)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 
 from npuport.environment.machine import Machine
 from npuport.environment.probes.version_files import ranges, values
 from npuport.environment.snapshot import Cann, Devices, Driver, Nnal, Npu, Smi
 
 INSTALL_ROOTS = ("/usr/local/Ascend", "~/Ascend", "/opt/Ascend", "/home/developer/Ascend")
+NPU_SMI = ("npu-smi", "info")
 MANAGERS = ("davinci_manager", "devmm_svm", "hisi_hdc")
 
 _HUAWEI = "0x19e5"
@@ -47,7 +49,7 @@ def firmware(machine: Machine) -> str | None:
 
 def npu_smi(machine: Machine) -> tuple[Smi, tuple[Npu, ...]]:
     """What `npu-smi info` answers."""
-    answer = machine.run(("npu-smi", "info"))
+    answer = machine.run(NPU_SMI)
     if answer.timed_out:
         return Smi("slow"), ()
     if answer.code is None:
@@ -57,6 +59,11 @@ def npu_smi(machine: Machine) -> tuple[Smi, tuple[Npu, ...]]:
         lines = [line.strip() for line in answer.output.splitlines() if line.strip()]
         return Smi("failed", lines[-1] if lines else ""), ()
     return Smi("ok"), rows
+
+
+def chips(npus: Sequence[Npu]) -> tuple[str, ...]:
+    """The chips of the devices, each once, as CANN names them: ("Ascend910B3",)."""
+    return tuple(sorted({f"Ascend{one.chip.removeprefix('Ascend')}" for one in npus}))
 
 
 def npu_rows(output: str) -> tuple[Npu, ...]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 
 from npuport.environment.machine import Machine
 from npuport.environment.snapshot import Python, System, User
+from npuport.facts import all_ascend_variables
 
 # Names, or beginnings of names, of variables that anything here reads; others stay with their owner.
 _VARIABLES = (
@@ -16,6 +18,7 @@ _VARIABLES = (
     "PYTHONPATH", "PYTORCH_", "RANK", "STREAMS_PER_DEVICE", "TASK_QUEUE_ENABLE", "TE_PARALLEL_", "TORCH_",
     "TORCHINDUCTOR_", "VIRTUAL_ENV", "WORLD_SIZE", "http_proxy", "https_proxy", "no_proxy",
 )  # fmt: skip
+_CREDENTIALS = re.compile(r"//[^/@\s]*@")
 _CONTAINER_MARKS = ("/.dockerenv", "/run/.containerenv")
 
 
@@ -66,8 +69,32 @@ def python(machine: Machine) -> Python:
 
 
 def variables(machine: Machine) -> dict[str, str]:
-    """The variables that matter here, sorted by name."""
-    return {name: value for name, value in sorted(machine.variables.items()) if name.startswith(_VARIABLES)}
+    """The variables that matter here, sorted by name, without the passwords of proxies."""
+    return {
+        name: _CREDENTIALS.sub("//", value)
+        for name, value in sorted(machine.variables.items())
+        if name.startswith(_VARIABLES)
+    }
+
+
+def dead_paths(machine: Machine) -> tuple[str, ...]:
+    """The variables of CANN and HCCL whose file or folder does not exist."""
+    return tuple(
+        one.name
+        for one in all_ascend_variables()
+        if one.kind in ("file", "folder") and (value := machine.variables.get(one.name)) and not machine.exists(value)
+    )
+
+
+def real_paths(machine: Machine) -> dict[str, str]:
+    """The folders on search paths and in CANN's variables, by the path with its links followed."""
+    folders = [
+        path
+        for name in ("LD_LIBRARY_PATH", "PYTHONPATH", "ASCEND_HOME_PATH", "ASCEND_OPP_PATH", "ATB_HOME_PATH")
+        for path in machine.variables.get(name, "").split(":")
+        if path
+    ]
+    return {path: machine.real(path) for path in (folder.rstrip("/") for folder in folders)}
 
 
 def _release(text: str) -> dict[str, str]:
