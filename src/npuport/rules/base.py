@@ -148,20 +148,24 @@ class Context:
         edits: Iterable[Edit],
         applicability: Applicability = Applicability.SAFE,
         title: str = "",
-        needs: str | None = None,
+        needs: str | tuple[str, ...] | None = None,
         claim: Claim | None = None,
     ) -> Fix:
-        """A fix of ``edits``; ``needs`` names a module whose import comes with it when the file lacks one."""
+        """A fix of ``edits``; ``needs`` names modules whose imports come with it when the file lacks them."""
         together = list(edits)
-        if needs is not None and not self._imports(needs):
-            together.append(self._import_edit(needs))
+        asked = (needs,) if isinstance(needs, str) else needs or ()
+        missing = [module for module in asked if not self._imports(module)]
+        if missing:
+            together.append(self._import_edit(missing))
         return Fix(tuple(sorted(together)), applicability, title, claim)
 
     def _imports(self, module: str) -> bool:
         return any(binding.target == module for binding in self.module.scope.bindings.get(module.partition(".")[0], []))
 
-    def _import_edit(self, module: str) -> Edit:
-        """``import module`` after the last plain import at the head of the module, or before its first statement."""
+    def _import_edit(self, modules: list[str]) -> Edit:
+        """``import …`` for each, after the plain imports at the head of the module or before its first statement."""
+        separator = "; " if self.settings.keep_lines else self.newline
+        together = separator.join(f"import {module}" for module in modules)
         body = self.module.tree.body
         head = 0
         if body and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant):
@@ -172,15 +176,15 @@ class Context:
                 break
             last = statement
         if last is None:
-            return Edit(0, 0, f"import {module}; " if self.settings.keep_lines else f"import {module}{self.newline}")
+            return Edit(0, 0, together + separator)
         end = self.module.lines.span(last)[1]
         if self.settings.keep_lines:
-            return Edit(end, end, f"; import {module}")
+            return Edit(end, end, f"; {together}")
         index = self.module.lines
         line = index.position(end)[0]
         if line < len(index.starts):
-            return Edit(index.starts[line], index.starts[line], f"import {module}{self.newline}")
-        return Edit(len(self.module.text), len(self.module.text), f"{self.newline}import {module}")
+            return Edit(index.starts[line], index.starts[line], together + self.newline)
+        return Edit(len(self.module.text), len(self.module.text), self.newline + together)
 
     @cached_property
     def newline(self) -> str:

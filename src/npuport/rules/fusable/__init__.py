@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from npuport.rules.base import Rule
 from npuport.rules.fusable.attention import AttentionByHand
+from npuport.rules.fusable.attention_flash import FlashAttentionCall
+from npuport.rules.fusable.attention_xformers import XformersAttentionCall
 from npuport.rules.fusable.gated import GatedUnitInSteps
 from npuport.rules.fusable.normalization import ResidualAndNormInSteps, RmsNormInSteps
 from npuport.rules.fusable.optimizers import OptimizerInSteps
@@ -18,4 +20,6 @@ RULES: tuple[type[Rule], ...] = (
     GatedUnitInSteps,
     ResidualAndNormInSteps,
     OptimizerInSteps,
+    FlashAttentionCall,
+    XformersAttentionCall,
 )

@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from npuport.findings import Finding
+from npuport.findings import Applicability, Finding, Fix
 from npuport.rules.base import Context
+from npuport.rules.fusable.attention_claim import claim_of
+from npuport.rules.fusable.attention_rewrite import edits_of, rewriting
 from npuport.rules.fusable.dataflow import Flow
-from npuport.rules.fusable.match import TORCH, FusableRule, Match, fusable
+from npuport.rules.fusable.fragments import Unfit
+from npuport.rules.fusable.match import TORCH, FusableRule, Match, fusable, name_in_scope, with_fix
 from npuport.rules.fusable.values import Value, bare
 
 _PRODUCTS = {"matmul", "einsum", "baddbmm"}
@@ -31,6 +34,7 @@ class AttentionByHand(FusableRule):
     words = ("softmax", "Softmax", "Module")
     holds = re.compile(r"matmul|bmm\b|einsum|@|\.mm\(")
     needs = (TORCH, ("matmul", "bmm", "einsum", " @ ", ".mm("))
+    fuses = True
 
     @staticmethod
     def matches(flow: Flow, context: Context) -> list[Match]:  # noqa: ARG004
@@ -39,7 +43,8 @@ class AttentionByHand(FusableRule):
     def report(self, match: Match, flow: Flow, context: Context) -> Iterator[Finding]:
         steps = ", ".join(step for step in ("scale", "mask", "bias", "softcap", "dropout") if step in match.roles)
         message = f"attention in steps{f' (with {steps})' if steps else ''}: "
-        if "sdpa" in flow.operations:
+        fused = "sdpa" in flow.operations
+        if fused:
             message += "the other branch calls scaled_dot_product_attention, the fused kernel: take it on an NPU"
         elif "ALL_ATTENTION_FUNCTIONS" in context.module.text:
             message += 'attn_implementation="sdpa" takes the fused kernel of scaled_dot_product_attention instead'
@@ -49,7 +54,26 @@ class AttentionByHand(FusableRule):
             message += ", with scale=1.0, for none is seen here"
         if "bias" in match.roles:
             message += ", or torch_npu.npu_fusion_attention, which takes an added bias as pse"
-        yield fusable(self, [match], context, "scaled_dot_product_attention", message, kept=_kept(match))
+        found = fusable(self, [match], context, "scaled_dot_product_attention", message, kept=_kept(match))
+        yield found if fused else with_fix(found, context, lambda: _fix(match, flow, context))
+
+
+def _fix(match: Match, flow: Flow, context: Context) -> Fix:
+    """One call in place of the steps.
+
+    Raises:
+        Unfit: saying why there is none.
+    """
+    if not context.settings.torch_at_least("2.1"):
+        raise Unfit("scaled_dot_product_attention takes no scale before torch 2.1")
+    found = rewriting(match, flow, context)
+    functional = name_in_scope("torch.nn.functional", found.region.last, context)
+    function = f"{functional}.scaled_dot_product_attention"
+    claim = claim_of(found, function, flow, context)
+    needs = "torch" if functional == "torch.nn.functional" else None
+    title = f"call {function}" if found.fused_on_npu else f"call {function}, fused on an NPU once its mask is bool"
+    edits = edits_of(found, function, context)
+    return context.fix(edits, Applicability.UNSAFE, title, needs=needs, claim=claim)
 
 
 def attention_in(flow: Flow) -> list[Match]:

@@ -20,7 +20,7 @@ from npuport.source.scopes import Scope
 class Flow:
     """What the expressions of a function compute.
 
-    ``values`` are all of them in order; ``operations`` are the names of their operations.
+    ``values`` are all of them in order; ``operations`` are the names of their operations; ``scope`` is its own.
     """
 
     def __init__(self, function: ast.FunctionDef | ast.AsyncFunctionDef, scope: Scope, context: Context) -> None:
@@ -46,6 +46,15 @@ class Flow:
     def value(self, node: ast.expr) -> Value | None:
         """What an expression of this very function computes; what a name or attribute stands for where it is read."""
         return self._evaluator.read.get(id(node)) or self._by_node.get(id(node))
+
+    def name_of(self, node: ast.expr, context: Context) -> str | None:
+        """The dotted name outside the project that an expression of this function stands for."""
+        return context.resolver.name(node, self.scope)
+
+    def assigned_on_self(self, attribute: str) -> list[ast.expr | None]:
+        """What the class around the function assigns to ``self.attribute``; None where it is no plain value."""
+        around = self.scope.enclosing_class()
+        return [value for value, _ in around.assigned_on_self.get(attribute, ())] if around is not None else []
 
     def of(self, op: str) -> list[Value]:
         """The values made by an operation, in order."""

@@ -64,6 +64,15 @@ def _is_called(found: Finding, function: ast.AST, context: Context) -> bool:
     return operator.startswith("npu_") and context.module.text.find(operator, start, end) >= 0
 
 
+def name_in_scope(module: str, at: ast.AST, context: Context) -> str:
+    """The name that ``module``, such as "torch.nn.functional", goes by at a node: the shortest import of it here."""
+    bindings = context.module.scope.bindings
+    short = [name for name, found in bindings.items() if any(one.target == module for one in found) and "." not in name]
+    scope = context.scope(at)
+    own = [name for name in short if all(one.target == module for one in scope.lookup(name))]
+    return min(own, key=len) if own else module
+
+
 def is_available(operator: str, context: Context) -> bool:
     """Whether the torch_npu of this port's torch has an operator such as "npu_rms_norm"."""
     known = custom_operator(operator)

@@ -97,7 +97,7 @@ def _condition(tensor: Value, when: Call | None, write: Write, context: Context)
 def _replaced(place: Place, texts: Sequence[tuple[Slot, str]], context: Context) -> list[Edit]:
     """Edits that put each text in the place of its last step, and take away the steps before."""
     nodes = [Edit(*context.module.lines.span(slot.node), text) for slot, text in texts]
-    edits = sorted([*(_without(one, context) for one in place.gone), *nodes])
+    edits = sorted([*(without(one, context) for one in place.gone), *nodes])
     together = edits[:1]
     for edit in edits[1:]:  # what touches is one change to read
         last = together[-1]
@@ -125,7 +125,7 @@ def _guarded(
     block = place.body[first : last + 1]
     if any(one not in moving for one in block):
         raise Unfit("other statements stand between its steps")
-    lines = [_whole_lines(one, context) for one in block]
+    lines = [whole_lines(one, context) for one in block]
     start, end = lines[0][0], lines[-1][1]
     text = context.module.text
     indent = text[start : start + block[0].col_offset]
@@ -151,10 +151,14 @@ def _with_texts(statement: ast.stmt, texts: Sequence[tuple[Slot, str]], context:
     return found
 
 
-def _without(statement: ast.stmt, context: Context) -> Edit:
-    """An edit that takes the lines of a statement, the comment above it, and the empty lines below."""
+def without(statement: ast.stmt, context: Context) -> Edit:
+    """An edit that takes the lines of a statement, the comment above it, and the empty lines below.
+
+    Raises:
+        Unfit: another statement stands on one of them.
+    """
     lines, text = context.module.lines, context.module.text
-    start, end = _whole_lines(statement, context)
+    start, end = whole_lines(statement, context)
     first, last = lines.position(start)[0], lines.position(end - 1)[0]
     while text[_start(first - 1, context) : _start(first, context)].lstrip().startswith("#"):
         first -= 1
@@ -163,7 +167,7 @@ def _without(statement: ast.stmt, context: Context) -> Edit:
     return Edit(_start(first, context), _start(last + 1, context), "")
 
 
-def _whole_lines(statement: ast.stmt, context: Context) -> tuple[int, int]:
+def whole_lines(statement: ast.stmt, context: Context) -> tuple[int, int]:
     """The offsets of the lines of a statement.
 
     Raises:

@@ -10,7 +10,7 @@ from npuport.rules.base import Context
 from npuport.rules.fusable.attention import attention_in
 from npuport.rules.fusable.dataflow import Flow
 from npuport.rules.fusable.match import TORCH, FusableRule, Match, fusable, is_available
-from npuport.rules.fusable.values import Value
+from npuport.rules.fusable.values import Value, is_low
 
 _MASKING = {"masked_fill", "where"}
 
@@ -52,7 +52,7 @@ def _masked(softmax: Value) -> Match | None:
         value = value.first
     if value.op == "choice":
         value = next((one for one in value.inputs if one.op in _MASKING), value)
-    if value.op not in _MASKING or len(value.inputs) < 3 or not _is_low(value.inputs[2]):
+    if value.op not in _MASKING or len(value.inputs) < 3 or not is_low(value.inputs[2]):
         return None
     if sum(use.op != "choice" for use in value.uses) > 1:
         return None  # somebody else wants the masked scores
@@ -64,14 +64,3 @@ def _masked(softmax: Value) -> Match | None:
         roles["scale"] = scores.inputs[1]
         steps.append(scores)
     return Match(softmax, softmax, (value, *steps), roles)
-
-
-def _is_low(value: Value) -> bool:
-    """Whether a value stands for minus infinity: a large negative number, float("-inf"), finfo(…).min."""
-    if isinstance(value.constant, int | float):
-        return value.constant <= -100
-    if value.op == "attribute":
-        return value.detail == "min"
-    if value.op == "neg":
-        return any(str(one.detail).endswith(("inf", "max")) for one in value.inputs)
-    return value.op == "call" and any(one.constant == "-inf" for one in value.inputs)

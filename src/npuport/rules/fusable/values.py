@@ -86,3 +86,17 @@ def same(left: Value, right: Value) -> bool:
         and len(left.inputs) == len(right.inputs)
         and all(same(a, b) for a, b in zip(left.inputs, right.inputs, strict=True))
     )
+
+
+def is_low(value: Value) -> bool:
+    """Whether a value stands for minus infinity: a large negative number, float("-inf"), finfo(…).min."""
+    if isinstance(value.constant, int | float):
+        return value.constant <= -100
+    if value.op == "attribute":
+        return value.detail in {"min", "masked_bias"}
+    if value.op == "neg":
+        return any(str(one.detail).endswith(("inf", "max")) for one in value.inputs)
+    if value.op in SAME_NUMBERS and value.inputs:
+        return is_low(value.first)
+    made = value.op == "call" and str(value.detail).endswith((".tensor", ".full"))
+    return value.op == "call" and any(one.constant == "-inf" or (made and is_low(one)) for one in value.inputs)

@@ -1,0 +1,233 @@
+"""Calls of flash-attn's functions for training.
+
+Signatures: flash_attn/flash_attn_interface.py of Dao-AILab/flash-attention. Up to ``causal`` the arguments in order are
+those of every release. Its masks are anchored bottom right since 2.1, and top left in flash-attn 1, whose functions for
+sequences of different lengths are called "unpadded".
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from npuport.facts import fused_operator, library
+from npuport.findings import Applicability, Edit, Finding, Fix, Severity
+from npuport.rules.base import Context, Rule
+from npuport.rules.fusable import attention_calls as calls
+from npuport.rules.fusable.attention_calls import Arguments, Causal, Query
+from npuport.rules.fusable.attention_imports import unused_import, without_statement
+from npuport.rules.fusable.attention_layouts import as_owner
+from npuport.rules.fusable.attention_rewrite import laid_out
+from npuport.rules.fusable.attention_steps import flat
+from npuport.rules.fusable.fragments import Unfit
+from npuport.rules.fusable.match import name_in_scope
+
+_OPTIONS = ("dropout_p", "softmax_scale", "causal")
+_LENGTHS = ("cu_seqlens_q", "cu_seqlens_k", "max_seqlen_q", "max_seqlen_k")
+_TOP_LEFT, _BOTTOM_RIGHT = 2, 3  # sparse modes of the operator
+
+
+@dataclass(frozen=True)
+class _Function:
+    """One function: its tensors, whether sequences have lengths of their own, and how its causal mask is anchored."""
+
+    tensors: tuple[str, ...]
+    varlen: bool = False
+    anchor: int = _BOTTOM_RIGHT
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        if not self.varlen:
+            return (*self.tensors, *_OPTIONS)
+        lengths = ("cu_seqlens", "max_seqlen") if self.tensors == ("qkv",) else _LENGTHS
+        return (*self.tensors, *lengths, *_OPTIONS)
+
+
+_TENSORS = {"": ("q", "k", "v"), "_kvpacked": ("q", "kv"), "_qkvpacked": ("qkv",)}
+_FUNCTIONS = {
+    **{f"flash_attn{packed}_func": _Function(tensors) for packed, tensors in _TENSORS.items()},
+    **{f"flash_attn_varlen{packed}_func": _Function(tensors, True) for packed, tensors in _TENSORS.items()},
+    **{
+        f"flash_attn_unpadded{packed}_func": _Function(tensors, True, _TOP_LEFT) for packed, tensors in _TENSORS.items()
+    },
+}
+_MODULES = ("flash_attn", "flash_attn.flash_attn_interface")
+_ABSENT = {
+    "softcap": ("softcap", (0, 0.0)),
+    "alibi_slopes": ("alibi_slopes", ()),
+    "return_attn_probs": ("return_attn_probs", (False,)),
+    "block_table": ("block_table", ()),
+}
+
+
+class FlashAttentionCall(Rule):
+    """A call of flash-attn, which does not run on an NPU."""
+
+    code = "NP651"
+    name = "flash-attention-call"
+    severity = Severity.ERROR
+    markers = tuple(rf"\b{name}\b" for name in _FUNCTIONS)
+    nodes = (ast.Call, ast.ImportFrom, ast.Assert)
+    agnostic = True
+
+    def check(self, node: ast.AST, context: Context) -> Iterator[Finding]:
+        if isinstance(node, ast.ImportFrom | ast.Assert):
+            left = _needless(node, context) if isinstance(node, ast.Assert) else unused_import(node, _MODULES, context)
+            if left is not None:
+                yield context.finding(self, node, "nothing calls this function of flash-attn any more", fix=left)
+            return
+        assert isinstance(node, ast.Call)
+        name = context.name_of(node.func) or ""
+        module, _, short = name.rpartition(".")
+        function = _FUNCTIONS.get(short) if module in _MODULES else None
+        known, fact = library("flash_attn"), fused_operator("npu_fusion_attention")
+        if function is None or known is None or fact is None:
+            return
+        message, fix = "", None
+        try:
+            fix = _agnostic(node, function, context) if context.agnostic else _npu(node, function, context)
+        except Unfit as why:
+            message = f"; not rewritten: {why}"
+        if function.varlen:
+            message += (
+                "; it takes the lengths as lists of Python's integers, so reading cu_seqlens waits for the device"
+                " in each call: make the lists once for each batch, and hand them on"
+            )
+        instead = "scaled_dot_product_attention" if context.agnostic else fact.call
+        yield context.finding(
+            self, node.func, f"flash-attn does not run on an NPU: {instead} computes this{message}",
+            basis=fact.basis, fix=fix,
+        )  # fmt: skip
+
+
+def _needless(node: ast.Assert, context: Context) -> Fix | None:
+    """The removal of ``assert flash_attn_func is not None`` after the last call was converted."""
+    asserted = re.fullmatch(r"(\w+) is not None", ast.unparse(node.test))
+    if asserted is None or asserted[1] not in _FUNCTIONS:
+        return None
+    call = f"{asserted[1]}("
+    if call in context.module.text or call not in context.text_before:
+        return None
+    return without_statement(node, context)
+
+
+def _npu(call: ast.Call, function: _Function, context: Context) -> Fix | None:
+    """The call of npu_fusion_attention."""
+    given = Arguments.of(call, function.names)
+    _check_absent(given)
+    query, tensors = _tensors(given, function, call, context)
+    heads = f"{query.again}.shape[-2]"
+    causal = _causal(given, function, context)
+    window = _window(given, causal, context)
+    named: dict[str, str | None] = {
+        "scale": calls.scale_text(given.get("softmax_scale"), query, context),
+        "keep_prob": calls.kept(calls.dropout_of(given.get("dropout_p"), context)),
+    }
+    named |= calls.npu_options(causal, query, window)
+    if function.varlen:
+        named |= _lengths(given, call, context)
+    if context.settings.keep_lines or context.settings.target == "import":
+        return None
+    arguments = calls.joined([*tensors, heads, '"TND"' if function.varlen else '"BSND"'], named)
+    masked = causal is not None or window is not None
+    edits = calls.needed_by_mask(call, context) if masked else []
+    span = context.module.lines.span(call)
+    edits.append(Edit(*span, laid_out(calls.NPU, arguments, "[0]", span, context)))
+    needs = ("functools", "torch", "torch_npu") if masked else ("torch_npu",)
+    return context.fix(edits, Applicability.UNSAFE, "a call of npu_fusion_attention", needs=needs)
+
+
+def _agnostic(call: ast.Call, function: _Function, context: Context) -> Fix:
+    """The call of PyTorch's own function, for sequences of one length."""
+    given = Arguments.of(call, function.names)
+    _check_absent(given)
+    if function.varlen:
+        raise Unfit("PyTorch's own function has no sequences of different lengths in one")
+    causal = _causal(given, function, context)
+    if _window(given, causal, context) is not None:
+        raise Unfit("PyTorch's own function has no window")
+    scale = given.get("softmax_scale")
+    named = {
+        "dropout_p": calls.dropout_of(given.get("dropout_p"), context),
+        "is_causal": None if causal is None else causal.condition or "True",
+        "scale": None if scale is None else flat(scale, context),
+        "enable_gqa": None if function.tensors == ("qkv",) else "True",
+    }
+    if named["enable_gqa"] and not context.settings.torch_at_least("2.5"):
+        raise Unfit("before torch 2.5 its function takes no fewer heads of keys than of queries")
+    *separate, last = (flat(given.must(name), context) for name in function.tensors)
+    tensors = [calls.transposed(text) for text in separate]
+    packed = function.tensors[-1] != "v"
+    tensors.append(f"*{as_owner(last)}.permute(2, 0, 3, 1, 4)" if packed else calls.transposed(last))
+    span = context.module.lines.span(call)
+    functional = name_in_scope("torch.nn.functional", call, context)
+    name = f"{functional}.scaled_dot_product_attention"
+    text = laid_out(name, calls.joined(tensors, named), ".transpose(1, 2)", span, context)
+    needs = "torch" if functional == "torch.nn.functional" else None
+    return context.fix([Edit(*span, text)], Applicability.UNSAFE, "a call of PyTorch's own function", needs=needs)
+
+
+def _check_absent(given: Arguments) -> None:
+    """What the operator does not have.
+
+    Raises:
+        Unfit: naming it.
+    """
+    for name, (shown, without) in _ABSENT.items():
+        asked = given.get(name)
+        if asked is not None and not calls.is_constant(asked, *without):
+            raise Unfit(f"npu_fusion_attention has no {shown}")
+
+
+def _tensors(given: Arguments, function: _Function, call: ast.Call, context: Context) -> tuple[Query, list[str]]:
+    """The query, and the first arguments of the call."""
+    dimension = 1 if function.varlen else 2
+    first = given.must(function.tensors[0])
+    query = calls.query_of(first, call, context)
+    if function.tensors == ("qkv",):
+        return query, [f"*{query.first}.unbind({dimension})"]
+    rest = [flat(given.must(name), context) for name in function.tensors[1:]]
+    if function.tensors == ("q", "kv"):
+        rest = [f"*{as_owner(rest[0])}.unbind({dimension})"]
+    return query, [query.first, *rest]
+
+
+def _causal(given: Arguments, function: _Function, context: Context) -> Causal | None:
+    asked = given.get("causal")
+    if asked is None or calls.is_constant(asked, False):
+        return None
+    condition = None if calls.is_constant(asked, True) else flat(asked, context)
+    return Causal(function.anchor, condition)
+
+
+def _window(given: Arguments, causal: Causal | None, context: Context) -> tuple[str, str] | None:
+    """(pre_tockens, next_tockens) of a window; None for none.
+
+    Raises:
+        Unfit: for one that is known at run time only, where -1 would stand for no limit.
+    """
+    asked = given.get("window_size")
+    if asked is None:
+        return None
+    sides = [context.constants_of(one) for one in asked.elts] if isinstance(asked, ast.Tuple | ast.List) else []
+    numbers = [next(iter(side)) for side in sides if side is not None and len(side) == 1]
+    if len(numbers) != 2 or not all(isinstance(number, int) for number in numbers):
+        raise Unfit("its window is known at run time only")
+    if numbers == [-1, -1]:
+        return None
+    if causal is not None and causal.condition is not None:
+        raise Unfit("its window depends on whether it is causal")
+    before, after = (calls.FAR if number == -1 else str(number) for number in numbers)
+    return before, "0" if causal is not None else after
+
+
+def _lengths(given: Arguments, call: ast.Call, context: Context) -> dict[str, str | None]:
+    """The ends of the sequences, as lists; one list where queries and keys have the same."""
+    names = ("cu_seqlens", "cu_seqlens") if "cu_seqlens" in given.given else _LENGTHS[:2]
+    queries, keys = (f"{as_owner(flat(given.must(name), context))}[1:].tolist()" for name in names)
+    if queries == keys:
+        name = calls.free_name("ends", call, context)
+        queries, keys = f"({name} := {queries})", name
+    return {"actual_seq_qlen": queries, "actual_seq_kvlen": keys}
