@@ -7,6 +7,7 @@ import runpy
 import subprocess
 import sys
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -74,8 +75,16 @@ def test_every_page_is_in_the_navigation() -> None:
 def commands() -> dict[str, click.Command]:
     from npuport.cli.app import app
 
-    group = typer.main.get_command(app)
-    return dict(group.commands)  # type: ignore[attr-defined]
+    return dict(_leaves(typer.main.get_command(app), ""))
+
+
+def _leaves(group: click.Command, before: str) -> Iterator[tuple[str, click.Command]]:
+    """The commands of a group and of the groups in it, by their words."""
+    for name, command in group.commands.items():  # type: ignore[attr-defined]
+        if hasattr(command, "commands"):
+            yield from _leaves(command, f"{before}{name} ")
+        else:
+            yield f"{before}{name}", command
 
 
 def options_of(command: click.Command) -> list[str]:

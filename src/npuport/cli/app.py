@@ -13,6 +13,7 @@ from npuport.cli.doctor import doctor
 from npuport.cli.explain import explain
 from npuport.cli.guide import guide
 from npuport.cli.launch import launch
+from npuport.cli.precision import app as precision
 from npuport.cli.run import run
 from npuport.cli.shared import guard
 from npuport.cli.undo import undo
@@ -33,6 +34,7 @@ app.command(short_help="Write a migration guide for one source tree.")(guard()(g
 app.command(short_help="Say what on this machine keeps training from running on an NPU.")(guard()(doctor))
 app.command(short_help="Explain a rule, torch.cuda name, variable, library or chip.")(guard()(explain))
 app.command(short_help="Turn a CUDA job's launcher into one for NPUs.")(guard()(launch))
+app.add_typer(precision, name="precision")
 # Everything after the command's own first word belongs to that command.
 app.command(
     short_help="Run a command on the NPU, or on the simulated NPU.",

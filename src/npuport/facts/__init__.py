@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from npuport.facts.accelerator import AcceleratorName, accelerator_name, all_accelerator_names
     from npuport.facts.chips import DEFAULT_CHIP, Chip, ChipFamily, all_chips, chip, chip_family
     from npuport.facts.cuda_names import CudaName, all_torch_cuda_names, torch_cuda
+    from npuport.facts.curve_criteria import CurveCriterion, all_curve_criteria
     from npuport.facts.custom_operators import (
         CustomOperator,
         OperatorSchema,
@@ -61,6 +62,7 @@ _HOMES = {
     "Chip": "chips",
     "ChipFamily": "chips",
     "CudaName": "cuda_names",
+    "CurveCriterion": "curve_criteria",
     "CustomOperator": "custom_operators",
     "Dtype": "dtypes",
     "EnvironmentCheck": "environment_checks",
@@ -81,6 +83,7 @@ _HOMES = {
     "all_accelerator_names": "accelerator",
     "all_ascend_variables": "variables",
     "all_chips": "chips",
+    "all_curve_criteria": "curve_criteria",
     "all_custom_operators": "custom_operators",
     "all_dtypes": "dtypes",
     "all_environment_checks": "environment_checks",
@@ -129,6 +132,7 @@ __all__ = [
     "Chip",
     "ChipFamily",
     "CudaName",
+    "CurveCriterion",
     "CustomOperator",
     "Dtype",
     "EnvironmentCheck",
@@ -149,6 +153,7 @@ __all__ = [
     "all_accelerator_names",
     "all_ascend_variables",
     "all_chips",
+    "all_curve_criteria",
     "all_custom_operators",
     "all_dtypes",
     "all_environment_checks",

@@ -1,0 +1,135 @@
+"""`npuport precision`: whether the numbers of two runs agree."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from npuport.cli.shared import CLEAN, FINDINGS, guard, write_aside
+
+if TYPE_CHECKING:
+    from npuport.findings import Sentence
+    from npuport.precision.curves.curve import Run
+    from npuport.precision.curves.judging import Judgement
+
+app = typer.Typer(help="Say whether the numbers of two runs agree.", no_args_is_help=True, rich_markup_mode=None)
+
+
+@app.command(short_help="Compare the loss and gradient norm of two runs.")
+@guard()
+def curves(
+    reference: Annotated[Path, typer.Argument(metavar="REFERENCE", help="The log of the run that is right.")],
+    candidate: Annotated[Path, typer.Argument(metavar="CANDIDATE", help="The log of the run to judge.")],
+    *,
+    again: Annotated[
+        Path | None,
+        typer.Option(
+            "--again", metavar="LOG", help="A second run of the reference: how far it is from itself is no fault."
+        ),
+    ] = None,
+    html: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write a page with charts.")] = None,
+    json_: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Compare the training curves of two runs by published criteria.
+
+    A log may be what a script printed (nanoGPT, transformers, Megatron, …), JSON lines, trainer_state.json, a CSV of
+    Lightning or exported from W&B, or TensorBoard's event files.
+
+    Exit codes: 0 the curves agree; 1 they do not; 2 misuse, or a log without curves.
+    """
+    from npuport.precision.curves.judging import judge
+    from npuport.precision.curves.reading import read_run
+
+    runs = [read_run(path) for path in (reference, candidate, again) if path is not None]
+    judgement = judge(*runs)
+    if html is not None:
+        write_aside(html, _page(runs, judgement).encode())
+    if json_:
+        print(json.dumps(_as_json(runs, judgement), ensure_ascii=False, indent=2))
+    else:
+        print("\n".join(_as_text(runs, judgement)))
+    raise SystemExit(CLEAN if judgement.passes else FINDINGS)
+
+
+def _as_text(runs: list[Run], judgement: Judgement) -> Iterator[str]:
+    from npuport.report.language import translate
+
+    yield translate("The curves agree") if judgement.passes else translate("The curves do not agree")
+    for run in runs:
+        metrics = ", ".join(f"{metric} {len(curve.values):,}" for metric, curve in run.curves.items())
+        yield f"  {run.name} ({run.form}): {metrics}"
+    yield ""
+    for one in judgement.measured:
+        verdict = (
+            translate("holds")
+            if one.holds
+            else translate("within the reference's own fluctuation")
+            if one.is_own_fluctuation
+            else translate("FAILS")
+        )
+        own = "" if one.own is None else f"   {translate('reference against itself')} {one.own:.3%}"
+        yield f"  {one.criterion.name:24} {one.absolute:<10.3g} {one.relative:<9.3%} {_limits(one):18} {verdict}{own}"
+        yield f"      [{one.criterion.basis}]"
+    if judgement.observations:
+        yield ""
+    for seen in judgement.observations:
+        yield f"  {'✗' if seen.is_failure else '·'} {_said(seen.text)}"
+
+
+def _limits(one: Any) -> str:
+    absolute, relative = one.criterion.absolute, one.criterion.relative
+    parts = [f"{absolute:g}" if absolute is not None else "", f"{relative:.1%}" if relative is not None else ""]
+    return "≤ " + " | ".join(part for part in parts if part)
+
+
+def _said(sentence: Sentence) -> str:
+    from npuport.report.language import translate
+
+    values = {name: translate(str(value)) if name == "which" else value for name, value in sentence.values.items()}
+    return translate(sentence.template, **values)
+
+
+def _as_json(runs: list[Run], judgement: Judgement) -> dict[str, Any]:
+    return {
+        "version": 1,
+        "reference": runs[0].name,
+        "candidate": runs[1].name,
+        "passes": judgement.passes,
+        "criteria": [
+            {
+                "name": one.criterion.name,
+                "metric": one.criterion.metric,
+                "absolute": one.absolute,
+                "relative": one.relative,
+                "limits": _limits(one),
+                "own": one.own,
+                "holds": one.holds,
+                "is_own_fluctuation": one.is_own_fluctuation,
+                "source": str(one.criterion.basis),
+            }
+            for one in judgement.measured
+        ],
+        "observations": [
+            {"name": one.name, "text": str(one.text), "is_failure": one.is_failure, "step": one.step}
+            for one in judgement.observations
+        ],
+        "steps": {metric: len(pair.steps) for metric, pair in judgement.pairs.items()},
+    }
+
+
+def _page(runs: list[Run], judgement: Judgement) -> str:
+    from npuport.report.curves_page import chart_of, curves_page
+
+    marks = [one.step for one in judgement.observations if one.step is not None]
+    charts = [
+        chart_of(metric, pair.steps, pair.reference, pair.candidate, marks) for metric, pair in judgement.pairs.items()
+    ]
+    sentences = {
+        "failures": [_said(one.text) for one in judgement.observations if one.is_failure],
+        "notes": [_said(one.text) for one in judgement.observations if not one.is_failure],
+    }
+    return curves_page(_as_json(runs, judgement), charts, sentences)

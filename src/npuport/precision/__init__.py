@@ -1,0 +1,1 @@
+"""Precision debugging: whether the numbers of two runs agree, and what breaks them."""
