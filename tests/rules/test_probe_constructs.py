@@ -102,7 +102,7 @@ REPORTED = [
     ("import subprocess; subprocess.run('nvidia-smi')", "NP502"),
     ("from torch.utils.cpp_extension import load; load(name='x', sources=['a.cu'])", "NP703"),
     ("import flash_attn", "NP701"),
-    ("from apex import amp", "NP702"),
+    ("from apex import amp", "NP221"),
     ("x = torch.zeros(1).cuda", "NP902"),
 ]
 

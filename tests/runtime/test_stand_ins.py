@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -58,20 +59,39 @@ SCALES = [65536, 32768, 16384] + [8192] * 9
 """The loss scale of twelve steps, of which the first three overflow."""
 
 
-def test_apex_scripts_run_unmodified(
+def test_apex_scripts_run_unmodified_and_converted(
     simulated: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
 ) -> None:
-    checkpoint = tmp_path / "checkpoint.pt"
-    for script, arguments in (("apex_o1.py", [checkpoint]), ("apex_o2.py", [])):
-        done = simulated(["-m", "npuport", "run", "--", sys.executable, PROGRAMS / script, *arguments])
-        assert done.returncode == 0, done.stderr[-3000:]
-        losses, scales = trajectory(done.stdout)
-        assert scales == SCALES
-        assert sum(losses[9:]) < sum(losses[3:6])
-    done = simulated(["-m", "npuport", "run", "--", sys.executable, PROGRAMS / "apex_o1.py", checkpoint])
-    losses, scales = trajectory(done.stdout)
-    assert scales == [8192] * 12  # from the checkpoint on
-    assert losses[0] < 2.9
+    """The scales are the same; losses differ by what float16 rounds (O2 has float16 weights, torch.amp has not)."""
+    (tmp_path / "before").mkdir()
+    for script in ("apex_o1.py", "apex_o2.py"):
+        shutil.copy(PROGRAMS / script, tmp_path / "before")
+    convert = ["-m", "npuport", "convert", "before", "-o", "after", "--unsafe-fixes", "--target", "npu"]
+    done = subprocess.run([sys.executable, *convert], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "torch.optim.AdamW(model.parameters(), lr=1e-2, weight_decay=0.1)" in (
+        tmp_path / "after" / "apex_o1.py"
+    ).read_text(encoding="utf-8")
+    for script, arguments, tolerance in (("apex_o1.py", [tmp_path / "state.pt"], 2e-4), ("apex_o2.py", [], 1e-3)):
+        found = []
+        for folder in ("before", "after"):
+            (tmp_path / "state.pt").unlink(missing_ok=True)
+            command = ["-m", "npuport", "run", "--", sys.executable, tmp_path / folder / script, *arguments]
+            done = simulated(command)
+            assert done.returncode == 0, done.stderr[-3000:]
+            losses, scales = trajectory(done.stdout)
+            assert scales == SCALES
+            assert sum(losses[9:]) < sum(losses[3:6])
+            found.append(losses)
+        assert found[1] == pytest.approx(found[0], rel=tolerance)
+
+
+def test_apex_scripts_resume(simulated: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path) -> None:
+    command = ["-m", "npuport", "run", "--", sys.executable, PROGRAMS / "apex_o1.py", tmp_path / "state.pt"]
+    first, second = (trajectory(simulated(command).stdout) for _ in range(2))
+    assert first[1] == SCALES
+    assert second[1] == [8192] * 12  # from the checkpoint on
+    assert second[0][0] < first[0][8]  # the same batch
 
 
 def trajectory(output: str) -> tuple[list[float], list[int]]:

@@ -13,6 +13,7 @@ from npuport.source.module import ancestors, parent
 
 _CPP_EXTENSION = "torch.utils.cpp_extension"
 _IMPORT_FUNCTIONS = {"importlib.import_module", "builtins.__import__"}
+_TREATED_ELSEWHERE = {"apex"}  # by rules of their own, which know their parts
 _IMPORT_ERRORS = {"ImportError", "ModuleNotFoundError", "Exception", "BaseException"}
 
 
@@ -56,7 +57,7 @@ class _LibraryImport(Rule):
         seen: set[str] = set()
         for name, place in _imported(node, context):
             known = library(name)
-            if known is None or known.status in ("native", "neutral") or known.name in seen:
+            if known is None or known.status in ("native", "neutral") or known.name in {*seen, *_TREATED_ELSEWHERE}:
                 continue
             if is_cuda_only(known) != self.cuda_only or context.project.locate(name, context.module.path) is not None:
                 continue
@@ -72,7 +73,7 @@ class _LibraryImport(Rule):
             )
 
     def _severity(self, node: ast.AST, context: Context) -> Severity:
-        if not _is_guarded(node, context):
+        if not is_guarded(node, context):
             return self.severity
         return Severity.WARNING if self.severity is Severity.ERROR else Severity.INFO
 
@@ -90,7 +91,7 @@ def _imported(node: ast.AST, context: Context) -> Iterator[tuple[str, ast.AST]]:
             yield name, node
 
 
-def _is_guarded(node: ast.AST, context: Context) -> bool:
+def is_guarded(node: ast.AST, context: Context) -> bool:
     """Whether the program goes on without the import: ``try … except ImportError``, or a condition around it."""
     inner: ast.AST = node
     for around in ancestors(node):

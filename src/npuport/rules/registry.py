@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from npuport.rules import (
+    apex,
     chip_dtypes,
     cuda_amp,
     cuda_hardware,
@@ -36,6 +37,7 @@ from npuport.rules import (
 from npuport.rules.base import Rule
 
 _FAMILIES = (
+    apex,
     chip_dtypes,
     cuda_amp,
     cuda_hardware,
