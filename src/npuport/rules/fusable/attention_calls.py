@@ -14,11 +14,13 @@ from npuport.rules.base import Context
 from npuport.rules.fusable.attention_layouts import as_owner
 from npuport.rules.fusable.attention_steps import flat
 from npuport.rules.fusable.fragments import Unfit
+from npuport.rules.fusable.renaming import Inputs
 from npuport.source.module import ancestors
 
 NPU = "torch_npu.npu_fusion_attention"
 FAR = "2147483647"
 MASK = "npu_causal_mask"
+_MASK_ITSELF = "torch.ones(2048, 2048, dtype=torch.bool, device={query}.device).triu(1)"
 _MASK_TEXT = f'''@functools.cache
 def {MASK}(device):
     """The causal mask of npu_fusion_attention, which is cut to any size; True is left out."""
@@ -160,10 +162,15 @@ def npu_options(causal: Causal | None, query: Query, window: tuple[str, str] | N
     return {"atten_mask": shown, "sparse_mode": str(causal.mode)}
 
 
-def transposed(text: str) -> str:
+def turned(text: str) -> str:
     """[batch, sequence, heads, size] for PyTorch's function, which has heads first."""
+    return f"{as_owner(text)}.transpose(1, 2)"
+
+
+def transposed(text: str) -> str:
+    """The same, without two turns that make none."""
     turn = ".transpose(1, 2)"
-    return text.removesuffix(turn) if text.endswith(turn) else f"{as_owner(text)}.transpose(1, 2)"
+    return text.removesuffix(turn) if text.endswith(turn) else turned(text)
 
 
 def joined(positional: list[str], named: dict[str, str | None]) -> list[str]:
@@ -185,3 +192,37 @@ def needed_by_mask(call: ast.Call, context: Context) -> list[Edit]:
     line = min([first.lineno, *(one.lineno for one in first.decorator_list)])
     start = context.module.lines.starts[line - 1]
     return [Edit(start, start, _MASK_TEXT.replace("\n", context.newline) + context.newline * 2)]
+
+
+def input_of_scale(given: ast.expr | None, inputs: Inputs) -> str | None:
+    """The scale of a claim: a literal as it is, all else a number."""
+    if given is None:
+        return None
+    return ast.unparse(given) if isinstance(given, ast.Constant) else inputs.add("scale", given, "scale")
+
+
+def causal_of_claim(causal: Causal | None, inputs: Inputs) -> Causal | None:
+    """The same with its condition as an input."""
+    if causal is None or causal.condition is None:
+        return causal
+    name = inputs.add("causal", ast.parse(causal.condition, mode="eval").body, "causal")
+    return Causal(causal.mode, name)
+
+
+def cases_of(inputs: Inputs, sizes: tuple[str, ...], scale_may_be_none: bool) -> tuple[str, ...]:
+    """Each size with each of the values that scale and condition can have."""
+    options = {"scale": ("None", "0.3") if scale_may_be_none else ("0.3",), "causal": ("True", "False")}
+    found = sizes
+    for name, values in options.items():
+        if name in inputs.values:
+            found = tuple(f"{case}, {name}={value}" for case in found for value in values)
+    return found
+
+
+def name_query(query: Query, node: ast.expr, inputs: Inputs) -> None:
+    """What the call says of its query is part of a claim: its name on the way, and its mask."""
+    if query.first != query.again:
+        inputs.roles[query.again] = query.again
+    known = inputs.roles.get(ast.unparse(node), query.again)
+    shown = known if query.first == query.again else query.again
+    inputs.roles[f"{MASK}({query.again}.device)"] = _MASK_ITSELF.format(query=shown)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 from npuport.findings import Claim, Input
 from npuport.rules.base import Context
@@ -14,7 +13,7 @@ from npuport.rules.fusable.attention_rewrite import Rewriting
 from npuport.rules.fusable.attention_steps import Step
 from npuport.rules.fusable.dataflow import Flow
 from npuport.rules.fusable.fragments import Unfit
-from npuport.rules.fusable.renaming import FreeNameError, renamed
+from npuport.rules.fusable.renaming import FreeNameError, Inputs, renamed
 
 _LOW = "torch.finfo(scores.dtype).min"
 _COMPARED: dict[type[ast.cmpop], Callable[[int, float], bool]] = {
@@ -25,21 +24,6 @@ _COMPARED: dict[type[ast.cmpop], Callable[[int, float], bool]] = {
     ast.Gt: lambda left, right: left > right,
     ast.GtE: lambda left, right: left >= right,
 }
-
-
-@dataclass
-class _Inputs:
-    """The inputs so far, and which expressions of the user's code they stand for."""
-
-    roles: dict[str, str] = field(default_factory=dict)
-    values: dict[str, str] = field(default_factory=dict)
-
-    def add(self, name: str, node: ast.expr, value: str) -> None:
-        text = ast.unparse(node)
-        if text not in self.roles:
-            number = sum(one.rstrip("23456789") == name for one in self.values)
-            name = f"{name}{number + 1}" if number else name
-            self.roles[text], self.values[name] = name, value
 
 
 def claim_of(found: Rewriting, function: str, flow: Flow, context: Context) -> Claim:
@@ -77,14 +61,14 @@ def claim_of(found: Rewriting, function: str, flow: Flow, context: Context) -> C
     )
 
 
-def _sizes(found: Rewriting, inputs: _Inputs) -> list[tuple[int, int]]:
+def _sizes(found: Rewriting, inputs: Inputs) -> list[tuple[int, int]]:
     """Lengths of queries and keys that are tried: equal ones where the code says that they are."""
     alone = found.mask.causal or "key" not in inputs.values
     return [(5, 5), (32, 32)] if alone else [(5, 7), (32, 32)]
 
 
-def _inputs(found: Rewriting) -> _Inputs:
-    inputs = _Inputs()
+def _inputs(found: Rewriting) -> Inputs:
+    inputs = Inputs()
     steps = found.steps
     product, result = steps.product, steps.result
     lead = "2" if is_folded(product) else "2, 3"
@@ -116,11 +100,11 @@ def _plain(node: ast.expr) -> ast.expr:
     return node
 
 
-def _add_tensor(inputs: _Inputs, name: str, node: ast.expr, sizes: list[str]) -> None:
+def _add_tensor(inputs: Inputs, name: str, node: ast.expr, sizes: list[str]) -> None:
     inputs.add(name, node, f"tensor({', '.join(sizes)})")
 
 
-def _add_step(inputs: _Inputs, step: Step, lead: str, found: Rewriting) -> None:
+def _add_step(inputs: Inputs, step: Step, lead: str, found: Rewriting) -> None:
     if step.condition is not None:
         name = f"given{sum(one.startswith('given') for one in inputs.values) or ''}"
         inputs.add("given", step.condition, name)
@@ -140,13 +124,13 @@ def _add_step(inputs: _Inputs, step: Step, lead: str, found: Rewriting) -> None:
         inputs.add("scale", step.named["alpha"], "0.3")
 
 
-def _has_own_names(node: ast.expr, inputs: _Inputs) -> bool:
+def _has_own_names(node: ast.expr, inputs: Inputs) -> bool:
     """Whether a number is made of more than the sizes of query and key."""
     names = {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
     return bool(names - {text.partition(".")[0] for text in inputs.roles} - {"math", "np", "numpy", "torch", "sqrt"})
 
 
-def _add_mask(inputs: _Inputs, hidden: ast.expr, told_to_keep: bool, lead: str, causal: bool) -> None:
+def _add_mask(inputs: Inputs, hidden: ast.expr, told_to_keep: bool, lead: str, causal: bool) -> None:
     """A mask that hides about a third; for one that is causal, the triangle."""
     size = f"2, 1, S, T" if "," in lead else "2, S, T"  # noqa: F541
     drawn = "torch.ones(S, T, dtype=torch.bool).triu(1)" if causal else f"mask({size})"
@@ -164,7 +148,7 @@ def _add_mask(inputs: _Inputs, hidden: ast.expr, told_to_keep: bool, lead: str, 
     inputs.add("mask", base, f"~{drawn}" if turned != told_to_keep else drawn)
 
 
-def _before(found: Rewriting, inputs: _Inputs, name_of: Callable[[ast.expr], str | None]) -> str:
+def _before(found: Rewriting, inputs: Inputs, name_of: Callable[[ast.expr], str | None]) -> str:
     lines = []
     for step in found.steps:
         roles = inputs.roles | ({ast.unparse(step.scores): "scores"} if step.scores is not None else {})

@@ -13,16 +13,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from npuport.facts import fused_operator, library
-from npuport.findings import Applicability, Edit, Finding, Fix, Severity
+from npuport.findings import Applicability, Claim, Edit, Finding, Fix, Severity
 from npuport.rules.base import Context, Rule
 from npuport.rules.fusable import attention_calls as calls
 from npuport.rules.fusable.attention_calls import Arguments, Causal, Query
 from npuport.rules.fusable.attention_imports import unused_import, without_statement
 from npuport.rules.fusable.attention_layouts import as_owner
+from npuport.rules.fusable.attention_references import Reference, claim_against
 from npuport.rules.fusable.attention_rewrite import laid_out
 from npuport.rules.fusable.attention_steps import flat
 from npuport.rules.fusable.fragments import Unfit
 from npuport.rules.fusable.match import name_in_scope
+from npuport.rules.fusable.renaming import Inputs
 
 _OPTIONS = ("dropout_p", "softmax_scale", "causal")
 _LENGTHS = ("cu_seqlens_q", "cu_seqlens_k", "max_seqlen_q", "max_seqlen_k")
@@ -118,25 +120,32 @@ def _npu(call: ast.Call, function: _Function, context: Context) -> Fix | None:
     given = Arguments.of(call, function.names)
     _check_absent(given)
     query, tensors = _tensors(given, function, call, context)
-    heads = f"{query.again}.shape[-2]"
     causal = _causal(given, function, context)
     window = _window(given, causal, context)
     named: dict[str, str | None] = {
         "scale": calls.scale_text(given.get("softmax_scale"), query, context),
-        "keep_prob": calls.kept(calls.dropout_of(given.get("dropout_p"), context)),
+        "keep_prob": None,  # 1 where it is tried, for it gives other numbers each time
     }
     named |= calls.npu_options(causal, query, window)
     if function.varlen:
         named |= _lengths(given, call, context)
     if context.settings.keep_lines or context.settings.target == "import":
         return None
-    arguments = calls.joined([*tensors, heads, '"TND"' if function.varlen else '"BSND"'], named)
+    positional = [*tensors, f"{query.again}.shape[-2]", '"TND"' if function.varlen else '"BSND"']
+    inputs = _inputs(given, function)
+    calls.name_query(query, given.must(function.tensors[0]), inputs)
+    near = _near(window)
+    as_tried = named | calls.npu_options(causal, query, near)
+    tried = f"{calls.NPU}({', '.join(calls.joined(positional, as_tried))})[0]"
+    claim = _claim(given, function, (causal, near), tried, inputs, context)
+    named["keep_prob"] = calls.kept(calls.dropout_of(given.get("dropout_p"), context))
     masked = causal is not None or window is not None
     edits = calls.needed_by_mask(call, context) if masked else []
     span = context.module.lines.span(call)
-    edits.append(Edit(*span, laid_out(calls.NPU, arguments, "[0]", span, context)))
+    edits.append(Edit(*span, laid_out(calls.NPU, calls.joined(positional, named), "[0]", span, context)))
     needs = ("functools", "torch", "torch_npu") if masked else ("torch_npu",)
-    return context.fix(edits, Applicability.UNSAFE, "a call of npu_fusion_attention", needs=needs)
+    title = "call npu_fusion_attention"
+    return context.fix(edits, Applicability.UNSAFE, title, needs=needs, claim=claim)
 
 
 def _agnostic(call: ast.Call, function: _Function, context: Context) -> Fix:
@@ -149,8 +158,7 @@ def _agnostic(call: ast.Call, function: _Function, context: Context) -> Fix:
     if _window(given, causal, context) is not None:
         raise Unfit("PyTorch's own function has no window")
     scale = given.get("softmax_scale")
-    named = {
-        "dropout_p": calls.dropout_of(given.get("dropout_p"), context),
+    named: dict[str, str | None] = {
         "is_causal": None if causal is None else causal.condition or "True",
         "scale": None if scale is None else flat(scale, context),
         "enable_gqa": None if function.tensors == ("qkv",) else "True",
@@ -158,15 +166,76 @@ def _agnostic(call: ast.Call, function: _Function, context: Context) -> Fix:
     if named["enable_gqa"] and not context.settings.torch_at_least("2.5"):
         raise Unfit("before torch 2.5 its function takes no fewer heads of keys than of queries")
     *separate, last = (flat(given.must(name), context) for name in function.tensors)
-    tensors = [calls.transposed(text) for text in separate]
-    packed = function.tensors[-1] != "v"
-    tensors.append(f"*{as_owner(last)}.permute(2, 0, 3, 1, 4)" if packed else calls.transposed(last))
-    span = context.module.lines.span(call)
+    packed = [f"*{as_owner(last)}.permute(2, 0, 3, 1, 4)"] if function.tensors[-1] != "v" else []
+    texts = separate if packed else [*separate, last]
+    tensors, as_tried = ([*map(turn, texts), *packed] for turn in (calls.transposed, calls.turned))
     functional = name_in_scope("torch.nn.functional", call, context)
-    name = f"{functional}.scaled_dot_product_attention"
-    text = laid_out(name, calls.joined(tensors, named), ".transpose(1, 2)", span, context)
+    name, after = f"{functional}.scaled_dot_product_attention", ".transpose(1, 2)"
+    inputs = _inputs(given, function)
+    tried = f"{name}({', '.join(calls.joined(as_tried, named))}){after}"
+    claim = _claim(given, function, (causal, None), tried, inputs, context)
+    named = {"dropout_p": calls.dropout_of(given.get("dropout_p"), context), **named}
+    span = context.module.lines.span(call)
+    text = laid_out(name, calls.joined(tensors, named), after, span, context)
     needs = "torch" if functional == "torch.nn.functional" else None
-    return context.fix([Edit(*span, text)], Applicability.UNSAFE, "a call of PyTorch's own function", needs=needs)
+    return context.fix([Edit(*span, text)], Applicability.UNSAFE, f"call {name}", needs=needs, claim=claim)
+
+
+def _inputs(given: Arguments, function: _Function) -> Inputs:
+    """The tensors of a claim; those of flash-attn have the heads before their size."""
+    lead = "T{of}" if function.varlen else "2, S{of}"
+    query, key = (lead.format(of=of) for of in ("", "K" if function.tensors != ("qkv",) else ""))
+    sizes = {
+        "q": f"{query}, 4, D", "k": f"{key}, G, D", "v": f"{key}, G, D", "kv": f"{key}, 2, G, D",
+        "qkv": f"{query}, 3, 4, D",
+    }  # fmt: skip
+    inputs = Inputs()
+    for name in function.tensors:
+        inputs.add(name, given.must(name), f"tensor({sizes[name]})")
+    return inputs
+
+
+def _claim(
+    given: Arguments,
+    function: _Function,
+    hidden: tuple[Causal | None, tuple[str, str] | None],
+    call: str,
+    inputs: Inputs,
+    context: Context,
+) -> Claim:
+    """The call against what flash-attn computes, without dropout. ``hidden`` is by what: a causal mask or a window."""
+    roles = [inputs.roles[ast.unparse(given.must(name))] for name in function.tensors]
+    dimension = 1 if function.varlen else 2
+    tensors = [*roles[:-1], f"*{roles[-1]}.unbind({dimension})"] if function.tensors[-1] != "v" else roles
+    starts = others = ""
+    if function.varlen:
+        names = ("cu_seqlens", "cu_seqlens") if "cu_seqlens" in given.given else _LENGTHS[:2]
+        starts = inputs.add("starts", given.must(names[0]), "starts")
+        others = inputs.add("others", given.must(names[1]), "others")
+        inputs.roles |= {name: name for name in re.findall(r"(\w*ends) :=", call)}
+    scale = calls.input_of_scale(given.get("softmax_scale"), inputs)
+    causal = calls.causal_of_claim(hidden[0], inputs)
+    layout = "tokens" if function.varlen else "dense"
+    alone = len(set(roles)) < len(roles) or roles == ["qkv"]
+    reference = Reference(layout, ", ".join(tensors), scale, None, causal, hidden[1], starts, others)
+    sizes = _sizes(function.varlen, starts != others, alone, alone or context.agnostic)
+    cases = calls.cases_of(inputs, sizes, " is None else " in call or context.agnostic)
+    return claim_against(reference, call, inputs, cases, context.name_of)
+
+
+def _sizes(varlen: bool, own_ends: bool, alone: bool, alike: bool) -> tuple[str, ...]:
+    """Sizes to try: ragged batches, and half as many heads of keys.
+
+    ``own_ends`` says that keys have ends of their own, ``alone`` that one tensor is both, and ``alike`` that there are
+    as many keys as queries.
+    """
+    heads = "4" if alone else "2"
+    if not varlen:
+        even = f"S=6, SK=6, G={heads}, D=16"
+        return (even,) if alike else ("S=5, SK=7, G=2, D=8", even)
+    starts = "starts=torch.tensor([0, 3, 4, 12]), T=12"
+    even = f"{starts}, others=torch.tensor([0, 3, 4, 12]), TK=12, G={heads}, D=16"
+    return (f"{starts}, others=torch.tensor([0, 5, 6, 14]), TK=14, G=2, D=8", even) if own_ends else (even,)
 
 
 def _check_absent(given: Arguments) -> None:
@@ -221,6 +290,14 @@ def _window(given: Arguments, causal: Causal | None, context: Context) -> tuple[
         raise Unfit("its window depends on whether it is causal")
     before, after = (calls.FAR if number == -1 else str(number) for number in numbers)
     return before, "0" if causal is not None else after
+
+
+def _near(window: tuple[str, str] | None) -> tuple[str, str] | None:
+    """A window that tells the few tokens of a claim apart."""
+    if window is None:
+        return None
+    before, after = (side if side in {calls.FAR, "0"} else str(near) for side, near in zip(window, (2, 1), strict=True))
+    return before, after
 
 
 def _lengths(given: Arguments, call: ast.Call, context: Context) -> dict[str, str | None]:

@@ -11,19 +11,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from npuport.facts import fused_operator, library
-from npuport.findings import Applicability, Edit, Finding, Fix, Severity
+from npuport.findings import Applicability, Claim, Edit, Finding, Fix, Severity
 from npuport.rules.base import Context, Rule
 from npuport.rules.fusable import attention_calls as calls
 from npuport.rules.fusable.attention_calls import Arguments, Causal
 from npuport.rules.fusable.attention_imports import unused_import
 from npuport.rules.fusable.attention_layouts import as_owner
 from npuport.rules.fusable.attention_masks import given_to
+from npuport.rules.fusable.attention_references import Reference, claim_against
 from npuport.rules.fusable.attention_rewrite import laid_out
 from npuport.rules.fusable.attention_steps import flat
 from npuport.rules.fusable.dataflow import Flow, flow_of, function_around
 from npuport.rules.fusable.fragments import Unfit
 from npuport.rules.fusable.match import name_in_scope
 from npuport.rules.fusable.ranks import rank_before, rank_of
+from npuport.rules.fusable.renaming import Inputs
 
 _FUNCTIONS = {"xformers.ops.memory_efficient_attention", "xformers.ops.fmha.memory_efficient_attention"}
 _NAMES = ("query", "key", "value", "attn_bias", "p", "scale")
@@ -181,14 +183,15 @@ def _own(call: ast.Call, given: Arguments, bias: _Bias, rank: int, context: Cont
     if bias.causal is not None and bias.causal.mode != _TOP_LEFT:
         raise Unfit("PyTorch's own function has its causal mask top left")
     texts = [flat(given.must(name), context) for name in _NAMES[:3]]
-    tensors = [calls.transposed(text) if rank == 4 else f"{as_owner(text)}.unsqueeze(1)" for text in texts]
+    folded = [f"{as_owner(text)}.unsqueeze(1)" for text in texts] if rank == 3 else None
+    tensors, as_tried = (folded or [*map(turn, texts)] for turn in (calls.transposed, calls.turned))
     mask = bias.tensor
     if mask is not None and rank == 3:
         mask = f"{as_owner(mask)}.unsqueeze(1)"
     scale = given.get("scale")
-    named = {
+    named: dict[str, str | None] = {
         "attn_mask": mask,
-        "dropout_p": calls.dropout_of(given.get("p"), context),
+        "dropout_p": None,  # where it is tried, for it gives other numbers each time
         "is_causal": None if bias.causal is None else bias.causal.condition or "True",
         "scale": None if scale is None else flat(scale, context),
     }
@@ -196,9 +199,12 @@ def _own(call: ast.Call, given: Arguments, bias: _Bias, rank: int, context: Cont
     functional = name_in_scope("torch.nn.functional", call, context)
     after = ".transpose(1, 2)" if rank == 4 else ".squeeze(1)"
     name = f"{functional}.scaled_dot_product_attention"
+    tried = f"{name}({', '.join(calls.joined(as_tried, named))}){after}"
+    claim = _claim(given, bias, rank, tried, _inputs(given, rank, bias), context)
+    named["dropout_p"] = calls.dropout_of(given.get("p"), context)
     text = laid_out(name, calls.joined(tensors, named), after, span, context)
     needs = "torch" if functional == "torch.nn.functional" else None
-    return context.fix([Edit(*span, text)], Applicability.UNSAFE, "a call of PyTorch's own function", needs=needs)
+    return context.fix([Edit(*span, text)], Applicability.UNSAFE, f"call {name}", needs=needs, claim=claim)
 
 
 def _npu(call: ast.Call, given: Arguments, bias: _Bias, rank: int, context: Context) -> Fix:
@@ -207,7 +213,7 @@ def _npu(call: ast.Call, given: Arguments, bias: _Bias, rank: int, context: Cont
     rest = [flat(given.must(name), context) for name in _NAMES[1:3]]
     named: dict[str, str | None] = {
         "scale": calls.scale_text(given.get("scale"), query, context),
-        "keep_prob": calls.kept(calls.dropout_of(given.get("p"), context)),
+        "keep_prob": None,
         **calls.npu_options(bias.causal, query, None),
     }
     tensors, after = [query.first, *rest], "[0]"
@@ -225,8 +231,51 @@ def _npu(call: ast.Call, given: Arguments, bias: _Bias, rank: int, context: Cont
     if bias.causal is not None:
         edits = calls.needed_by_mask(call, context)
         needs += ["functools", "torch"]
+    inputs = _inputs(given, rank, bias)
+    calls.name_query(query, given.must("query"), inputs)
+    positional = [*tensors, heads, layout]
+    tried = f"{calls.NPU}({', '.join(calls.joined(positional, named))}){after}"
+    claim = _claim(given, bias, rank, tried, inputs, context)
+    named["keep_prob"] = calls.kept(calls.dropout_of(given.get("p"), context))
     span = context.module.lines.span(call)
-    text = laid_out(calls.NPU, calls.joined([*tensors, heads, layout], named), after, span, context)
-    return context.fix(
-        [*edits, Edit(*span, text)], Applicability.UNSAFE, "a call of npu_fusion_attention", needs=tuple(sorted(needs))
-    )
+    edits.append(Edit(*span, laid_out(calls.NPU, calls.joined(positional, named), after, span, context)))
+    title = "call npu_fusion_attention"
+    return context.fix(edits, Applicability.UNSAFE, title, needs=tuple(sorted(needs)), claim=claim)
+
+
+def _inputs(given: Arguments, rank: int, bias: _Bias) -> Inputs:
+    """The tensors of a claim; one batch of all tokens where the sequences have lengths of their own."""
+    lead, heads = ("1" if bias.lengths is not None else "2"), ("4, " if rank == 4 else "")
+    inputs = Inputs()
+    for name, of in zip(_NAMES[:3], ("S", "SK", "SK"), strict=True):
+        inputs.add(name, given.must(name), f"tensor({lead}, {of}, {heads}D)")
+    return inputs
+
+
+def _claim(given: Arguments, bias: _Bias, rank: int, call: str, inputs: Inputs, context: Context) -> Claim:
+    """The call against what xformers computes, without dropout."""
+    roles = [inputs.roles[ast.unparse(given.must(name))] for name in _NAMES[:3]]
+    scale = calls.input_of_scale(given.get("scale"), inputs)
+    causal = calls.causal_of_claim(bias.causal, inputs)
+    alike = len(set(roles)) < len(roles)
+    sizes: tuple[str, ...] = ("S=6, SK=6, D=16",) if alike else ("S=5, SK=7, D=8", "S=6, SK=6, D=16")
+    shown, starts, others = None, "", ""
+    if bias.tensor is not None:
+        node = ast.parse(bias.tensor, mode="eval").body
+        name = inputs.add("bias", node, "tensor(2, 4, S, SK)" if rank == 4 else "tensor(2, S, SK)")
+        shown = name if rank == 4 else f"{name}.unsqueeze(1)"
+    if bias.lengths is not None:
+        same = bias.lengths[0] == bias.lengths[1]
+        starts, others = "starts", "starts" if same else "others"
+        for name, text in zip((starts, others), bias.lengths, strict=True):
+            inputs.values[name] = name
+            inputs.roles[ast.unparse(ast.parse(f"list(itertools.accumulate({text}))", mode="eval").body)] = (
+                f"{name}[1:].tolist()"
+            )
+        ends = "starts=torch.tensor([0, 3, 4, 12]), S=12"
+        sizes = (f"{ends}, others=torch.tensor([0, {'3, 4, 12' if same or alike else '5, 6, 14'}]), D=16",)
+        sizes = tuple(f"{size}, SK={12 if same or alike else 14}" for size in sizes)
+    layout = "one head" if rank == 3 else "tokens of one batch" if bias.lengths is not None else "dense"
+    reference = Reference(layout, ", ".join(roles), scale, shown, causal, None, starts, others)
+    may_be_none = " is None else " in call or calls.NPU not in call
+    return claim_against(reference, call, inputs, calls.cases_of(inputs, sizes, may_be_none), context.name_of)

@@ -4,8 +4,26 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 OWN = frozenset({"torch", "torch_npu", "math", "float", "int", "len", "list", "bool", "None", "True", "False"})
+
+
+@dataclass
+class Inputs:
+    """The inputs of a claim: ``values`` by name, and which expressions of the user's code they stand for."""
+
+    roles: dict[str, str] = field(default_factory=dict)
+    values: dict[str, str] = field(default_factory=dict)
+
+    def add(self, name: str, node: ast.expr, value: str) -> str:
+        """The input that an expression is; a name that is taken gets a number."""
+        text = ast.unparse(node)
+        if text not in self.roles:
+            number = sum(one.rstrip("23456789") == name for one in self.values)
+            name = f"{name}{number + 1}" if number else name
+            self.roles[text], self.values[name] = name, value
+        return self.roles[text]
 
 
 class FreeNameError(Exception):
