@@ -91,7 +91,7 @@ def test_each_claim_is_proved_once_however_often_it_is_met() -> None:
 
 
 def test_code_that_cannot_be_cut_out_says_why() -> None:
-    text = NORM.replace("self.eps", "eps_of(x)")
+    text = NORM.replace("    return", "    x = x.float()\n    self.seen = x\n    return")
     done = converted(PROVED, text=text)
     assert done.files[0].text == text
-    assert "left as it is, for" in record(done)[0]
+    assert "left as it is, for x is not at hand where the last step is" in record(done)[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 import textwrap
 from collections.abc import Callable, Sequence
@@ -35,6 +36,8 @@ class Body:
         import torch_npu
 
         names: dict[str, Any] = {"torch": torch, "torch_npu": torch_npu, "math": math}
+        if "einops." in text:
+            names["einops"] = importlib.import_module("einops")
         header = f"def side({', '.join(one['name'] for one in inputs)}):\n"
         exec(compile(header + textwrap.indent(text, "    "), "<claim>", "exec"), names)
         return cls(names["side"])
@@ -106,7 +109,7 @@ def outputs(body: Body, values: dict[str, Any], exact: bool = False) -> dict[str
         differentiable = [one for one in listed if one.requires_grad]
         if differentiable:
             torch.autograd.backward(differentiable, [_gradient(one) for one in differentiable])
-    except (RuntimeError, ValueError, NotImplementedError) as error:
+    except (RuntimeError, ValueError, IndexError, NotImplementedError) as error:
         raise Refusal(str(error)) from error
     found = {f"result {number}" if number else "the result": one for number, one in enumerate(listed)}
     for name, value in values.items():

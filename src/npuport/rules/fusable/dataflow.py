@@ -56,6 +56,10 @@ class Flow:
         around = self.scope.enclosing_class()
         return [value for value, _ in around.assigned_on_self.get(attribute, ())] if around is not None else []
 
+    def parameter(self, name: str) -> Value:
+        """The value that a parameter begins with."""
+        return next(value for value in self.of("parameter") if value.detail == name)
+
     def of(self, op: str) -> list[Value]:
         """The values made by an operation, in order."""
         return [value for value in self.values if value.op == op] if op in self.operations else []

@@ -7,11 +7,14 @@ import copy
 from collections.abc import Mapping
 
 from npuport.rules.base import Context
-from npuport.rules.fusable.dataflow import Flow
+from npuport.rules.fusable.dataflow import Flow, flow_of
 from npuport.rules.fusable.values import Value
+from npuport.source.module import Module
 
 _BUILTINS = {"float", "int", "len", "max", "min", "abs", "tuple", "list", "bool"}
-_MODULES = ("torch.", "math.")
+_PLAIN = {f"torch.nn.{name}" for name in ("GELU", "Sigmoid", "SiLU", "Softmax", "Tanh")}  # modules without a state
+_FRESH = {"add", "sub", "mul", "div", "pow", "square", "mean", "matmul", "neg", "sqrt", "rsqrt", "where", "masked_fill"}
+_MODULES = ("torch.", "math.", "einops.")
 
 
 class Unfit(Exception):
@@ -22,15 +25,26 @@ class Fragment:
     """The code between ``inputs`` (values, with what is written for them) and what is asked for.
 
     ``body`` is the beginning of a function's body, one step a line, as far as it was asked for; ``used`` are the ids of
-    the values computed in it. ``inline`` writes everything as one expression.
+    the values computed in it. ``inline`` writes everything as one expression. ``assumed`` names, by the id of a value,
+    the function of one tensor that computes it.
     """
 
-    def __init__(self, inputs: Mapping[str, Value], flow: Flow, context: Context, inline: bool = False) -> None:
+    def __init__(
+        self,
+        inputs: Mapping[str, Value],
+        flow: Flow,
+        context: Context,
+        *,
+        inline: bool = False,
+        assumed: Mapping[int, str] | None = None,
+    ) -> None:
         self.body: list[str] = []
         self.used: set[int] = set()
         self._flow = flow
         self._context = context
         self._inline = inline
+        self._assumed = assumed or {}
+        self._inputs = {id(value) for value in inputs.values()}
         self._known: dict[int, ast.expr] = {id(value): ast.Name(text) for text, value in inputs.items()}
 
     def text(self, value: Value) -> str:
@@ -53,6 +67,8 @@ class Fragment:
         return self._known[id(value)]
 
     def _made(self, value: Value) -> ast.expr:
+        if id(value) in self._assumed:
+            return ast.Call(_parsed(self._assumed[id(value)]), [self._expression(value.first)], [])
         if value.op == "choice":
             if "test" not in value.named or len(value.inputs) != 2:
                 raise Unfit("the code goes several ways")
@@ -108,11 +124,50 @@ class Fragment:
         return made
 
     def _call(self, node: ast.Call) -> ast.expr:
+        own = self._context.resolver.definition(node.func, self._flow.scope)
+        if own is not None and isinstance(own.node, ast.FunctionDef):
+            return self._inlined(node, own.node, own.module)
         arguments = [self._child(one) for one in node.args]
         named = [ast.keyword(one.arg, self._child(one.value)) for one in node.keywords]
         return ast.Call(self._called(node.func), arguments, named)
 
+    def _inlined(self, call: ast.Call, function: ast.FunctionDef, module: Module) -> ast.expr:
+        """What a function of the project's own gives, of its arguments: its body takes the place of the call."""
+        last = function.body[-1]
+        returns = [node for node in ast.walk(function) if isinstance(node, ast.Return)]
+        if function.decorator_list or len(returns) != 1 or returns[0] is not last or returns[0].value is None:
+            raise Unfit(f"it calls {function.name}, which does not end in one plain return")
+        context = Context(module, self._context.project, self._context.settings)
+        flow = flow_of(function, context)
+        inner = Fragment({}, flow, context, inline=self._inline)
+        inner.body = self.body
+        arguments = self._arguments(call, function)
+        inner._known = {id(flow.parameter(name)): self._child(value) for name, value in arguments.items()}
+        result = flow.value(returns[0].value)
+        if result is None:
+            raise Unfit(f"it calls {function.name}")
+        return inner._expression(result)
+
+    def _arguments(self, call: ast.Call, function: ast.FunctionDef) -> dict[str, ast.expr]:
+        """What each parameter of a function is given; a default is a constant."""
+        taken = function.args
+        names = [one.arg for one in (*taken.posonlyargs, *taken.args)]
+        defaults = dict(zip(names[len(names) - len(taken.defaults) :], taken.defaults, strict=True))
+        defaults |= {one.arg: value for one, value in zip(taken.kwonlyargs, taken.kw_defaults, strict=True) if value}
+        given = {
+            **defaults,
+            **dict(zip(names, call.args, strict=False)),
+            **{k.arg or "": k.value for k in call.keywords},
+        }
+        every = {*names, *(one.arg for one in taken.kwonlyargs)}
+        plain = not (taken.vararg or taken.kwarg or any(isinstance(one, ast.Starred) for one in call.args))
+        if not plain or given.keys() != every or len(call.args) > len(names):
+            raise Unfit(f"the arguments of {function.name} are not plain")
+        return given
+
     def _called(self, function: ast.expr) -> ast.expr:
+        if isinstance(function, ast.Call) and self._context.resolver.name(function.func, self._flow.scope) in _PLAIN:
+            return self._call(function)
         if isinstance(function, ast.Name) and function.id in _BUILTINS:
             return function
         if isinstance(function, ast.Name | ast.Attribute):
@@ -120,9 +175,13 @@ class Fragment:
             if full is not None:
                 return full
         if isinstance(function, ast.Attribute) and self._flow.value(function.value) is not None:
-            if function.attr.endswith("_"):
-                raise Unfit(f"{function.attr} writes into a tensor")
-            return ast.Attribute(self._child(function.value), function.attr)
+            owner = self._flow.value(function.value)
+            name = function.attr
+            if name.endswith("_"):
+                if owner is None or id(owner) in self._inputs or owner.op not in _FRESH or len(owner.uses) != 1:
+                    raise Unfit(f"{name} writes into a tensor")
+                name = name.removesuffix("_")  # into one that nobody else sees
+            return ast.Attribute(self._child(function.value), name)
         raise Unfit(f"it calls {ast.unparse(function)}")
 
 

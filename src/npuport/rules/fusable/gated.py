@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from npuport.findings import Finding
 from npuport.rules.base import Context
 from npuport.rules.fusable.dataflow import Flow
-from npuport.rules.fusable.match import TORCH, FusableRule, Match, fusable, is_available
+from npuport.rules.fusable.gated_fix import gated_fix
+from npuport.rules.fusable.match import TORCH, FusableRule, Match, fusable, is_available, with_fix
 from npuport.rules.fusable.values import SAME_NUMBERS, Value, bare, followed, same
 
 _ACTIVATIONS = ("silu", "gelu", "activation")
@@ -24,13 +25,14 @@ class GatedUnitInSteps(FusableRule):
     words = ("silu", "gelu", "swish", "act", "nonlinearity")
     holds = re.compile(r"\*")
     needs = (TORCH, (" * ",))
+    fuses = True
 
     @staticmethod
     def matches(flow: Flow, context: Context) -> list[Match]:  # noqa: ARG004
         found = [_gated(value, flow) for op in _ACTIVATIONS for value in flow.of(op)]
         return [match for match in found if match is not None]
 
-    def report(self, match: Match, flow: Flow, context: Context) -> Iterator[Finding]:  # noqa: ARG002
+    def report(self, match: Match, flow: Flow, context: Context) -> Iterator[Finding]:
         operator = "npu_geglu" if match.anchor.op == "gelu" else "npu_swiglu"
         if not is_available(operator, context):
             return
@@ -42,7 +44,8 @@ class GatedUnitInSteps(FusableRule):
             )
         if match.roles["gate"].op not in {"half", "part"}:
             message += ", once both projections are one, or their results"
-        yield fusable(self, [match], context, operator, message)
+        found = fusable(self, [match], context, operator, message)
+        yield with_fix(found, context, lambda: gated_fix(match, flow, context))
 
 
 def _gated(activated: Value, flow: Flow) -> Match | None:

@@ -14,7 +14,7 @@ from npuport.findings import Finding, Fix, Severity
 from npuport.rules.base import Context, Rule
 from npuport.rules.fusable.dataflow import Flow, flow_of, function_around
 from npuport.rules.fusable.fragments import Unfit
-from npuport.rules.fusable.values import Value
+from npuport.rules.fusable.values import Value, bare
 
 
 @dataclass(frozen=True)
@@ -71,6 +71,16 @@ def name_in_scope(module: str, at: ast.AST, context: Context) -> str:
     scope = context.scope(at)
     own = [name for name in short if all(one.target == module for one in scope.lookup(name))]
     return min(own, key=len) if own else module
+
+
+def cast_back(result: Value, subject: Value) -> Value:
+    """The cast of a result to the dtype of ``subject``, where there is one: fused operators give that dtype."""
+    if len(result.uses) != 1 or result.uses[0].op != "cast":
+        return result
+    cast = result.uses[0]
+    aim = cast.inputs[1] if len(cast.inputs) > 1 else None
+    is_dtype = aim is not None and aim.op == "attribute" and aim.detail == "dtype"
+    return cast if aim is not None and bare(aim.first if is_dtype else aim) is subject else result
 
 
 def is_available(operator: str, context: Context) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from npuport.findings import Finding, Fix, Input
 from npuport.rules.base import Context
 from npuport.rules.fusable.dataflow import Flow
-from npuport.rules.fusable.match import TORCH, FusableRule, Match, fusable, is_available, with_fix
+from npuport.rules.fusable.match import TORCH, FusableRule, Match, cast_back, fusable, is_available, with_fix
 from npuport.rules.fusable.rewriting import Write, replacement
 from npuport.rules.fusable.values import SAME_NUMBERS, Value, alternatives, bare, followed, same
 
@@ -84,17 +84,7 @@ def _rms_norm_fix(match: Match, flow: Flow, context: Context) -> Fix:
         scale = write(weight) if weight is not None else f"{x}.new_ones({x}.shape[-1])"
         return f"torch_npu.npu_rms_norm({x}, {scale}, epsilon={write(eps) if eps is not None else 0.0})[0]"
 
-    return replacement([(_cast_back(match.result, subject), call)], inputs, _RMS_NORM_CASES, flow, context)
-
-
-def _cast_back(result: Value, subject: Value) -> Value:
-    """The cast of the result to the dtype of the input, where there is one: the operator gives that dtype."""
-    if len(result.uses) != 1 or result.uses[0].op != "cast":
-        return result
-    cast = result.uses[0]
-    aim = cast.inputs[1] if len(cast.inputs) > 1 else None
-    is_dtype = aim is not None and aim.op == "attribute" and aim.detail == "dtype"
-    return cast if aim is not None and bare(aim.first if is_dtype else aim) is subject else result
+    return replacement([(cast_back(match.result, subject), call)], inputs, _RMS_NORM_CASES, flow, context)
 
 
 def _parameter(weight: Value) -> Value:

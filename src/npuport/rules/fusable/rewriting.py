@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from npuport.findings import Applicability, Claim, Edit, Fix, Input
 from npuport.rules.base import Context
@@ -28,56 +28,91 @@ def replacement(
     context: Context,
     *,
     when: Call | None = None,
+    assumed: Mapping[int, str] | None = None,
     deviation: float = 0.0,
 ) -> Fix:
     """A fix that puts calls in the place of ``results`` and of the steps to them, with the claim that it rests on.
 
     ``inputs`` are the values that the steps begin with; the first is a tensor. The original stays for other devices
-    where the target is agnostic, and for inputs of which the condition ``when`` is not true.
+    where the target is agnostic, and for inputs of which the condition ``when`` is not true. ``assumed`` names, by the
+    id of a value, the function that the module which computes it is known to be.
 
     Raises:
         Unfit: the code cannot be cut out, or not be replaced.
     """
     named = {described.name: value for described, value in inputs}
-    before, after = (Fragment(named, flow, context) for _ in range(2))
+    before, after = (Fragment(named, flow, context, assumed=assumed) for _ in range(2))
     old = [before.text(value) for value, _ in results]
     new = [_spelled(call(after.text), context) for _, call in results]
     claim = Claim(tuple(described for described, _ in inputs), _body(before, old), _body(after, new), cases, deviation)
     place = place_of([value for value, _ in results], before.used, flow)
     calls = {id(value.node): call for value, call in results}
-    written = []
+    texts, conditions = [], []
     for slot in place.slots:
-        names = {text_of_value(value, slot, context): value for _, value in inputs}
-        write = Fragment(names, flow, context, inline=True).text
-        written.append((slot, _spelled(calls[id(slot.node)](write), context), write))
-    condition = _condition(inputs[0][1], when, written[0][2], context)
-    texts = [(slot, text) for slot, text, _ in written]
+        write = _writer([value for _, value in inputs], slot, place, flow, context)
+        texts.append((slot, _spelled(calls[id(slot.node)](write), context)))
+        conditions.append(_condition(inputs, when, write, context))
+    condition = conditions[0]
+    _check([*(text for _, text in texts), condition], context)
     edits = _guarded(place, texts, condition, flow, context) if condition else _replaced(place, texts, context)
     title = f"put {texts[0][1]} there"
     needs = None if context.agnostic else "torch_npu"
     return context.fix(edits, Applicability.UNSAFE, title, needs=needs, claim=claim)
 
 
-def text_of_value(value: Value, slot: Slot, context: Context) -> str:
+def _writer(inputs: Sequence[Value], slot: Slot, place: Place, flow: Flow, context: Context) -> Write:
+    """What writes values where a last step is. An input that is not at hand there matters only to whom needs it."""
+    texts: dict[str, Value] = {}
+    missing: dict[int, Unfit] = {}
+    for value in inputs:
+        try:
+            texts[text_of_value(value, slot, place, flow, context)] = value
+        except Unfit as why:  # noqa: PERF203 - each has a reason of its own
+            missing[id(value)] = why
+    fragment = Fragment(texts, flow, context, inline=True)
+
+    def write(value: Value) -> str:
+        if id(value) in missing:
+            raise missing[id(value)]
+        return fragment.text(value)
+
+    return write
+
+
+def text_of_value(value: Value, slot: Slot, place: Place, flow: Flow, context: Context) -> str:
     """What to write for a value where a last step is.
 
     Raises:
-        Unfit: no name there stands for it.
+        Unfit: it is not at hand there.
     """
     names = (name for name, known in slot.names.items() if known is value and name.isidentifier())
     name = next(names, None)
     if name is not None:
         return name
-    if value.op == "constant" and value.node is not None:
-        return context.module.segment(value.node)
-    if value.op == "attribute":
-        return f"{text_of_value(value.first, slot, context)}.{value.detail}"
     if value.op == "name" and str(value.detail) not in slot.names:
         return str(value.detail)
-    if value.op == "part" and isinstance(value.node, ast.Subscript) and isinstance(value.detail, int):
-        return f"{text_of_value(value.first, slot, context)}[{value.detail}]"
-    what = value.detail if value.op == "parameter" else ast.unparse(value.node) if value.node else "an input"
-    raise Unfit(f"no name stands for {what} where the last step is")
+    if value.node is not None and (value.op == "constant" or _may_move(value.node, slot, place, flow)):
+        return context.module.segment(value.node)
+    at_hand = {name: known for name, known in slot.names.items() if name.isidentifier()}
+    try:
+        return Fragment(at_hand, flow, context, inline=True).text(value)
+    except Unfit as why:
+        what = value.detail if value.op == "parameter" else ast.unparse(value.node) if value.node else "an input"
+        raise Unfit(f"{what} is not at hand where the last step is: {why}") from why
+
+
+def _may_move(node: ast.expr, slot: Slot, place: Place, flow: Flow) -> bool:
+    """Whether an expression may be written where a last step is: it stands there, or nothing but steps in between."""
+    if not any(one is node for one in ast.walk(slot.node)):
+        index = place.body.index(slot.statement)
+        while index > 0 and place.body[index - 1] in place.gone:
+            index -= 1
+        around = (one for step in place.body[index:] if step in place.gone for one in ast.walk(step))
+        if not any(one is node for one in around):
+            return False
+    read = ((flow.value(one), slot.names.get(one.id)) for one in ast.walk(node) if isinstance(one, ast.Name))
+    # The owner of a method is not followed; a parameter that is one still has not been given anew.
+    return all(now is None or now is then or (then is None and now.op == "parameter") for then, now in read)
 
 
 def _spelled(call: str, context: Context) -> str:
@@ -85,13 +120,44 @@ def _spelled(call: str, context: Context) -> str:
     return re.sub(r"\btorch_npu\.(?=npu_)", "torch.ops.npu.", call) if context.agnostic else call
 
 
+def _check(texts: Sequence[str], context: Context) -> None:
+    """Refuse texts that need what is not there, or compute something twice."""
+    calls = (text[one.start() :] for text in texts for one in re.finditer(r"\bself[\w.]*\(", text))
+    again = next((call for call in map(_first_call, calls) if any(text.count(call) > 1 for text in texts)), None)
+    if again is not None:
+        raise Unfit(f"{again} would be computed twice")
+    has_torch = any(one.target == "torch" for one in context.module.scope.bindings.get("torch", []))
+    if not has_torch and any(re.search(r"\btorch\.", text) for text in texts):
+        raise Unfit("the module does not import torch by that name")
+
+
+def _first_call(text: str) -> str:
+    """``text`` up to the end of the call that it begins with."""
+    depth = 0
+    for place, char in enumerate(text):
+        depth += (char == "(") - (char == ")")
+        if char == ")" and depth == 0:
+            return text[: place + 1]
+    return text
+
+
 def _body(fragment: Fragment, results: Sequence[str]) -> str:
     return "\n".join([*fragment.body, f"return {', '.join(results)}"])
 
 
-def _condition(tensor: Value, when: Call | None, write: Write, context: Context) -> str:
-    device = f'{write(tensor)}.device.type == "npu"' if context.agnostic else ""
+def _condition(inputs: Sequence[tuple[Input, Value]], when: Call | None, write: Write, context: Context) -> str:
+    device = f'{_on_device(inputs, write)}.device.type == "npu"' if context.agnostic else ""
     return " and ".join(part for part in (device, when(write) if when is not None else "") if part)
+
+
+def _on_device(inputs: Sequence[tuple[Input, Value]], write: Write) -> str:
+    """A tensor that stands on the device of all of them, by a plain name: an input, or what one is computed from."""
+    for _, value in inputs:
+        for one in (value, *value.inputs[:1]):
+            text = str(one.detail) if one.op == "parameter" else write(one) if one is value else ""
+            if re.fullmatch(r"[\w.]*[A-Za-z_]\w*", text):
+                return text
+    raise Unfit("none of its tensors has a name")
 
 
 def _replaced(place: Place, texts: Sequence[tuple[Slot, str]], context: Context) -> list[Edit]:
@@ -118,7 +184,8 @@ def _guarded(
     if len(texts) == 1 and not place.gone and not isinstance(slots[0], ast.Return):
         slot, text = texts[0]
         start, end = context.module.lines.span(slot.node)
-        whole = slot.node is getattr(slot.statement, "value", None)
+        around = context.module.text[start - 1 : start] + context.module.text[end : end + 1]
+        whole = slot.node is getattr(slot.statement, "value", None) or around == "()"
         chosen = f"{text} if {condition} else {context.module.text[start:end]}"
         return [Edit(start, end, chosen if whole else f"({chosen})")]
     first, last = (place.body.index(one) for one in (min(moving, key=place.body.index), slots[-1]))

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from npuport.findings import Finding
 from npuport.rules.base import Context
 from npuport.rules.fusable.dataflow import Flow, flow_of
-from npuport.rules.fusable.match import TORCH, FusableRule, Match, fusable, is_available
+from npuport.rules.fusable.match import TORCH, FusableRule, Match, fusable, is_available, with_fix
+from npuport.rules.fusable.rotary_fix import rotary_fix
 from npuport.rules.fusable.values import SAME_NUMBERS, Value, bare, followed, same
 
 _BY_NAME = re.compile(r"(?i)rotate_?(?:half|every_two|pairwise|interleaved?|neox|gptj)|rot(?:ate)?(?:_half)?$")
@@ -34,6 +35,7 @@ class RotaryInSteps(FusableRule):
     words = ("rot", "cat", "stack", "view_as_real")
     holds = re.compile(r"\*")
     needs = (TORCH, ("cos", "view_as_real", "freqs_cis"))
+    fuses = True
 
     def interests(self, node: ast.AST) -> bool:
         return isinstance(node.op, ast.Sub) if isinstance(node, ast.BinOp) else super().interests(node)
@@ -49,7 +51,8 @@ class RotaryInSteps(FusableRule):
         mode = str(match.roles["mode"].detail)
         called = f'torch_npu.npu_rotary_mul(x, cos, sin, "{mode}")'
         message = f"rotary embedding in steps: {called} computes it in one fused kernel"
-        yield fusable(self, found, context, "npu_rotary_mul", message, tensors=len(found))
+        one = fusable(self, found, context, "npu_rotary_mul", message, tensors=len(found))
+        yield with_fix(one, context, lambda: rotary_fix(found, flow, context))
 
 
 def _by_rotation(flow: Flow, context: Context) -> Iterator[Match]:
