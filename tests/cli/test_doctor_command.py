@@ -77,3 +77,74 @@ def test_on_this_machine_nothing_is_imported_that_a_broken_installation_lacks() 
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
     assert json.loads(run.stdout)["environment"]["python"]["executable"] == sys.executable
+
+
+def test_markdown_for_a_bug_report_names_nobody(npuport: Npuport, seated: Seated) -> None:
+    seated(trained_on().having(None, MASTER_ADDR="10.1.2.3", http_proxy="http://ada:secret@10.9.9.9:3128"))
+    shown = npuport("doctor", "--markdown").out
+    assert "torch_npu 2.5.1.post1" in shown and "MASTER_ADDR=<address>" in shown
+    for name in ("ada", "node17", "10.1.2.3", "10.9.9.9", "secret"):
+        assert name not in shown
+    named = npuport("doctor", "--markdown", "--with-names").out
+    assert "/home/ada" in named and "10.1.2.3" in named and "secret" not in named
+
+
+def test_scripts_are_written_whole(npuport: Npuport, seated: Seated, tmp_path: Path) -> None:
+    seated(trained_on().having(None, ASCEND_LAUNCH_BLOCKING="1"))
+    script = tmp_path / "fix.sh"
+    result = npuport("doctor", "--fix-script", script)
+    assert "unset ASCEND_LAUNCH_BLOCKING" in script.read_text()
+    assert "read it before you run it" in result.err
+    assert npuport("doctor", "--fix-script", tmp_path / "none" / "fix.sh").code == 2
+
+
+def test_a_plan(npuport: Npuport, tmp_path: Path) -> None:
+    wish = "torch 2.7, Ascend910B3, Python 3.11, aarch64, openEuler 22.03"
+    script = tmp_path / "install.sh"
+    result = npuport("doctor", "--plan", wish, "--install-script", script)
+    assert (
+        result.code == 0
+        and "2.7.1.post8" in result.out
+        and "Ascend-cann-910b-ops_9.1.0_linux-aarch64.run" in result.out
+    )
+    assert "torch-npu==2.7.1.post8" in script.read_text()
+    assert json.loads(npuport("doctor", "--plan", wish, "--json").out)["cann"] == "9.1.0"
+    refused = npuport("doctor", "--plan", "torch 2.7.0")
+    assert refused.code == 2 and "Near are: torch 2.7.1" in refused.err
+
+
+def test_a_plan_for_this_machine(npuport: Npuport, seated: Seated) -> None:
+    seated(trained_on())
+    result = npuport("doctor", "--plan", "here, torch 2.5")
+    assert "2.5.1.post1" in result.out and "Ascend-cann-kernels-910b_8.2.RC1_linux-aarch64.run" in result.out
+    assert "2.6.0" in npuport("doctor", "--plan", "here").out
+
+
+def test_clashes_of_a_list(npuport: Npuport, tmp_path: Path) -> None:
+    listed = tmp_path / "requirements.txt"
+    listed.write_text("torch==2.5.0\n")
+    assert npuport("doctor", "--plan", listed).code == 1
+    assert json.loads(npuport("doctor", "--plan", listed, "--json").out)["diagnoses"][0]["code"] == "ND302"
+    listed.write_text("torch==2.5.1\ntorch-npu==2.5.1\n")
+    assert npuport("doctor", "--plan", listed).code == 0
+
+
+def test_two_machines_are_compared(npuport: Npuport, seated: Seated, tmp_path: Path) -> None:
+    first, second = tmp_path / "a.json", tmp_path / "b.json"
+    seated(trained_on())
+    first.write_text(npuport("doctor", "--json").out)
+    document = json.loads(first.read_text())
+    document["environment"]["variables"]["HCCL_BUFFSIZE"] = "400"
+    second.write_text(json.dumps(document))
+    assert npuport("doctor", "--compare", first, first).out == "the two machines agree\n"
+    result = npuport("doctor", "--compare", first, second)
+    assert (
+        result.code == 1
+        and "must agree in one job\n  variables.HCCL_BUFFSIZE\n    a.json: none\n    b.json: 400" in result.out
+    )
+    assert json.loads(npuport("doctor", "--compare", first, second, "--json").out)["differences"][0]["second"] == "400"
+
+
+def test_options_that_exclude_each_other(npuport: Npuport, tmp_path: Path) -> None:
+    assert npuport("doctor", "--plan", "torch 2.7", "--compare", "a", "b").code == 2
+    assert npuport("doctor", "--install-script", tmp_path / "x.sh").code == 2

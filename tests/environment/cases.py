@@ -131,7 +131,7 @@ CANN = (
         "ND206",
         with_chip("310P3"),
         "operators for ascend910b, not for Ascend310P3 (ascend310p)",
-        "310p of CANN 8.2.RC1",
+        "Ascend-cann-kernels-310p of CANN 8.2.RC1",
     ),
     Case(
         "ND207", with_cann("8.2.RC1", kernels="8.1.RC1"), "toolkit is 8.2.RC1, its operator package 8.1.RC1", "8.2.RC1"

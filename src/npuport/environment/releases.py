@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 
+from npuport.facts import ChipFamily
+
+_NEW_NAMES = (8, 5)  # from this CANN on folder and operator packages have other names
 _NOT_FINAL = -1  # a release candidate comes before the release
 
 
@@ -22,7 +25,22 @@ def release_key(version: str) -> tuple[int, ...]:
 
 
 def same_release(one: str, other: str) -> bool:
-    """Whether both name one release; a build number after it does not count: 8.1.RC1 and 8.1.RC1.B100."""
-    first, second = release_key(one), release_key(other)
-    short = min(len(first), len(second))
-    return short > 1 and first[:short] == second[:short]
+    """Whether both name one release; builds of it do not count (8.1.RC1 and 8.1.RC1.B100), nor do zeros at the end."""
+    return _trimmed(one) == _trimmed(other) != ()
+
+
+def _trimmed(version: str) -> tuple[int, ...]:
+    key = list(release_key(version))
+    while key and key[-1] == 0:
+        key.pop()
+    return tuple(key)
+
+
+def operator_package(family: ChipFamily, cann: str) -> str:
+    """The name of the package with a family's operators, such as "Ascend-cann-kernels-910b"."""
+    return family.older_package if release_key(cann) < _NEW_NAMES and family.older_package else family.package
+
+
+def set_env(cann: str) -> str:
+    """The path of a toolkit's set_env.sh below the folder that Ascend's packages are installed into."""
+    return "ascend-toolkit/set_env.sh" if release_key(cann) < _NEW_NAMES else "cann/set_env.sh"

@@ -83,7 +83,8 @@ class ChipFamily:
 
     name: Family
     kernels: str  # such as "ascend910b"
-    package: str  # such as "910b"
+    older_package: str  # before CANN 8.5, such as "Ascend-cann-kernels-910b"; empty where there was none
+    package: str  # from CANN 8.5 on, such as "Ascend-cann-910b-ops"
     training: bool
     basis: Basis
 
@@ -103,6 +104,7 @@ def _families() -> dict[str, ChipFamily]:
         row["name"]: ChipFamily(
             name=cast("Family", row["name"]),
             kernels=row["kernels"],
+            older_package=row["older_package"],
             package=row["package"],
             training=row["training"] == "yes",
             basis=basis(row),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from npuport.report.chinese_doctor import DOCTOR_SENTENCES
 from npuport.report.chinese_launch import LAUNCH_SENTENCES
+from npuport.report.chinese_plan import PLAN_SENTENCES
 from npuport.report.chinese_precision import PRECISION_SENTENCES
 from npuport.report.chinese_reasons import REASONS
 from npuport.report.chinese_run import RUN_SENTENCES
@@ -233,5 +234,6 @@ SENTENCES = {
     **DOCTOR_SENTENCES,
     **LAUNCH_SENTENCES,
     **PRECISION_SENTENCES,
+    **PLAN_SENTENCES,
     **REASONS,
 }

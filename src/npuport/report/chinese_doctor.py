@@ -128,9 +128,6 @@ DOCTOR_SENTENCES = {
         "请安装与该 NPU 和处理器架构对应的驱动，再安装固件，然后重启。"
     ),
     "Install the firmware of the driver's own release, and reboot.": "请安装与驱动同一版本的固件并重启。",
-    "Install the operator package (kernels, or ops from CANN 8.5 on) for {package} of CANN {version}.": (
-        "请安装 CANN {version} 中 {package} 的算子包（kernels，CANN 8.5 起为 ops）。"
-    ),
     "Install the operator package of CANN {version}.": "请安装 CANN {version} 的算子包。",
     "Install the packages whose names end with {arch}.": "请安装文件名以 {arch} 结尾的软件包。",
     "Install the toolkit and the operator package of your chip; `npuport doctor --plan` names the versions.": (
@@ -149,6 +146,7 @@ DOCTOR_SENTENCES = {
         "Install torch again, then {package} without its dependencies; a constraints file keeps torch from "
         "being replaced."
     ): ("请重新安装 torch，再以不带依赖的方式安装 {package}；使用约束文件可防止 torch 被替换。"),
+    "Install {package} of CANN {version}.": "请安装 CANN {version} 的 {package}。",
     "Keep expandable_segments:True, which fights fragmentation best.": (
         "保留 expandable_segments:True，它对缓解碎片最有效。"
     ),

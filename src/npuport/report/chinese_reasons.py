@@ -254,6 +254,9 @@ REASONS = {
     "pip exchanged torch for another package's sake; torch_npu stayed behind.": (
         "pip 为了另一个软件包替换了 torch，而 torch_npu 没有随之更换。"
     ),
+    "pip then takes the newest torch, and torch_npu goes with exactly one.": (
+        "pip 会安装最新的 torch，而 torch_npu 只与一个版本配套。"
+    ),
     (
         "set_env.sh puts CANN's libraries and operators on the paths; without it importing torch_npu ends "
         "with libhccl.so or libascendcl.so: cannot open shared object file."

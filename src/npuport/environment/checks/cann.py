@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from npuport.environment.checks.registry import Problem, check
-from npuport.environment.releases import same_release
+from npuport.environment.releases import operator_package, same_release
 from npuport.environment.snapshot import Cann, Environment
 from npuport.facts import chip, chip_family
 from npuport.findings import say
@@ -119,8 +119,8 @@ def no_operator_package(env: Environment) -> Iterator[Problem]:
             yield Problem(
                 say("CANN {version} has operators for {there}, not for {chip} ({kernels}).", version=cann.version,
                     there=", ".join(cann.kernels) or "no chip", chip=name, kernels=family.kernels),
-                say("Install the operator package (kernels, or ops from CANN 8.5 on) for {package} of CANN {version}.",
-                    package=family.package, version=cann.version),
+                say("Install {package} of CANN {version}.", package=operator_package(family, cann.version),
+                    version=cann.version),
             )  # fmt: skip
 
 

@@ -164,7 +164,7 @@ def tls_switch_differs(env: Environment) -> Iterator[Problem]:
         yield Problem(
             say("TLS is on for device {on} and off for the others.", on=", ".join(on)),
             say("Set one switch on all devices of all machines, then begin again."),
-            ("for i in " + " ".join(env.network.tls) + "; do hccn_tool -i $i -tls -s enable 0; done",),
+            ("for i in " + " ".join(env.network.tls) + '; do hccn_tool -i "$i" -tls -s enable 0; done',),
         )
 
 

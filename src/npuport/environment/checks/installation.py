@@ -108,7 +108,7 @@ def started_in_source_tree(env: Environment) -> Iterator[Problem]:
         yield Problem(
             say("{folder} is a folder of sources without compiled parts.", folder=env.settings.source_tree),
             say("Start Python in another directory."),
-            ("cd ~",),
+            ('cd "$HOME" || return',),
         )
 
 
@@ -139,5 +139,6 @@ def torch_npu_not_loaded(env: Environment) -> Iterator[Problem]:
 def _rebuild(package: str) -> Iterator[str]:
     if package.startswith("mmcv"):
         yield "pip uninstall -y mmcv mmcv-full mmcv-lite"
-        yield "git clone https://github.com/open-mmlab/mmcv && cd mmcv"
-        yield "MMCV_WITH_OPS=1 FORCE_NPU=1 pip install --no-build-isolation -v ."
+        yield "git clone https://github.com/open-mmlab/mmcv"
+        build = "python setup.py build_ext && python setup.py develop"
+        yield f"(cd mmcv && export MMCV_WITH_OPS=1 FORCE_NPU=1 && {build})"

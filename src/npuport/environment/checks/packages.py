@@ -24,7 +24,7 @@ from npuport.facts import (
 )
 from npuport.findings import say
 
-_LAST_CANN_WITH_OLD_NUMPY = (8, 2)
+LAST_CANN_WITH_OLD_NUMPY = (8, 2)
 _TIED_TO_TORCH = ("torchvision", "torchaudio", "torch-npu")
 
 
@@ -172,7 +172,7 @@ def numpy_too_new_for_cann(env: Environment) -> Iterator[Problem]:
     if numpy is None or not fits(numpy.version, ">=2"):
         return
     for cann in [env.cann] if env.cann else []:
-        if release_key(cann.version)[:2] <= _LAST_CANN_WITH_OLD_NUMPY:
+        if release_key(cann.version)[:2] <= LAST_CANN_WITH_OLD_NUMPY:
             yield Problem(
                 say("NumPy {numpy} is installed beside CANN {cann}.", numpy=numpy.version, cann=cann.version),
                 say("Install NumPy 1.26 and hold it there."),

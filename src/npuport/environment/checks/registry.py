@@ -47,11 +47,12 @@ def all_checks() -> dict[str, CheckFunction]:
 
 def diagnose(environment: Environment) -> list[Diagnosis]:
     """What is wrong, worst first, then by code."""
-    found = [_diagnosis(code, problem) for code, function in all_checks().items() for problem in function(environment)]
+    found = [diagnosis(code, problem) for code, function in all_checks().items() for problem in function(environment)]
     return sorted(found, key=lambda one: (one.severity.rank, one.code))
 
 
-def _diagnosis(code: str, problem: Problem) -> Diagnosis:
+def diagnosis(code: str, problem: Problem) -> Diagnosis:
+    """What a check says of its problem."""
     entry = environment_check(code)
     return Diagnosis(
         code=code,
