@@ -8,6 +8,7 @@ import typer
 
 from npuport import __version__
 from npuport.cli.analyze import analyze
+from npuport.cli.apex import app as apex
 from npuport.cli.convert import convert
 from npuport.cli.doctor import doctor
 from npuport.cli.explain import explain
@@ -35,6 +36,7 @@ app.command(short_help="Say what on this machine keeps training from running on 
 app.command(short_help="Explain a rule, torch.cuda name, variable, library or chip.")(guard()(explain))
 app.command(short_help="Turn a CUDA job's launcher into one for NPUs.")(guard()(launch))
 app.add_typer(precision, name="precision")
+app.add_typer(apex, name="apex")
 # Everything after the command's own first word belongs to that command.
 app.command(
     short_help="Run a command on the NPU, or on the simulated NPU.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from npuport.report.chinese_apex import APEX_SENTENCES
 from npuport.report.chinese_doctor import DOCTOR_SENTENCES
 from npuport.report.chinese_launch import LAUNCH_SENTENCES
 from npuport.report.chinese_plan import PLAN_SENTENCES
@@ -232,6 +233,7 @@ SENTENCES = {
     "unknown chip {chip}. Known are {known}.": "未知芯片 {chip}。已知的有 {known}。",
     **RUN_SENTENCES,
     **DOCTOR_SENTENCES,
+    **APEX_SENTENCES,
     **LAUNCH_SENTENCES,
     **PRECISION_SENTENCES,
     **PLAN_SENTENCES,
