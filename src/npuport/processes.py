@@ -10,16 +10,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-STARTUP = os.fspath(Path(__file__).parent / "startup")
-"""Folder whose sitecustomize every Python runs that has it on its PYTHONPATH."""
-
 _FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-
-
-def first(folder: str, variable: str) -> str:
-    """The value of a search path, such as PYTHONPATH, with ``folder`` in front."""
-    rest = [path for path in os.environ.get(variable, "").split(os.pathsep) if path and path != folder]
-    return os.pathsep.join([folder, *rest])
 
 
 def with_interpreter(command: Sequence[str]) -> list[str]:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import platformdirs
 import pytest
 
 from npuport.entries import Entries
@@ -80,6 +81,15 @@ def test_without_a_folder_to_write_in_it_works_all_the_same(folder: Path) -> Non
     (folder / "cache").write_text("a file")
     text = kept.converted(folder / "train.py", folder, SCRIPT.encode()).text
     assert text is not None and 'device="npu"' in text
+
+
+@pytest.mark.parametrize("value", [None, "", "/elsewhere"])
+def test_entries_lie_in_the_users_cache_directory(monkeypatch: pytest.MonkeyPatch, value: str | None) -> None:
+    if value is None:
+        monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    else:
+        monkeypatch.setenv("XDG_CACHE_HOME", value)
+    assert kept._cache_folder() == platformdirs.user_cache_dir("npuport")
 
 
 def test_two_processes_write_one_entry_at_once(tmp_path: Path) -> None:

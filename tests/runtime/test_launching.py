@@ -17,6 +17,7 @@ import pytest
 import npuport
 from npuport import processes
 from npuport.runtime import scripts, variables
+from npuport.search_path import STARTUP
 
 needs_torch_npu = pytest.mark.skipif(
     importlib.util.find_spec("torch_npu") is None, reason="code is converted where torch_npu is installed"
@@ -132,7 +133,7 @@ def test_the_main_module_is_as_python_makes_it(tmp_path: Path) -> None:
         "print(sys.modules['__main__'].__dict__ is globals(), sys.orig_argv[1:])\n"
     )
     (tmp_path / "link.py").symlink_to("train.py")
-    path = os.pathsep.join([processes.STARTUP, environment()["PYTHONPATH"]])  # as it is in the other run
+    path = os.pathsep.join([STARTUP, environment()["PYTHONPATH"]])  # as it is in the other run
     for script in ("train.py", "./train.py", "link.py"):
         plain = run(tmp_path, script, "--x", NPUPORT_DEVICE="cuda", PYTHONPATH=path)
         assert run(tmp_path, script, "--x").stdout == plain.stdout != ""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from npuport import processes
+from npuport.search_path import STARTUP
 from npuport.sim import SimOptions
 
 # program: devices, processes
@@ -143,7 +143,7 @@ def test_the_hidden_sitecustomize_runs_too(
     simulated: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
 ) -> None:
     (tmp_path / "sitecustomize.py").write_text("import builtins\nbuiltins.hidden_ran = True\n")
-    startup = processes.STARTUP
+    startup = STARTUP
     done = simulated(["-c", "print(hidden_ran)"], PYTHONPATH=os.pathsep.join([startup, str(tmp_path)]))
     assert done.stdout == "True\n", done.stderr
 

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-import inspect
 import sys
-import threading
-from dataclasses import dataclass, field
-from typing import Any
+from _thread import RLock  # threading would cost each start 3 ms
 
 from npuport.runtime import children, importer, scripts
 from npuport.runtime.patches import Patches
 from npuport.runtime.stand_ins import StandInFinder
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
-@dataclass
+
 class _State:
     """Who has activated, and what was changed for them."""
 
-    holders: int = 0
-    patches: Patches = field(default_factory=Patches)
+    def __init__(self) -> None:
+        self.holders = 0
+        self.patches = Patches()
 
 
-_lock = threading.RLock()
+_lock = RLock()
 _state = _State()
 
 
@@ -60,33 +61,38 @@ def is_active() -> bool:
 
 
 def _apply(patches: Patches) -> None:
-    def after_torch() -> None:
-        if finder in sys.meta_path:
-            _apply_to_torch(patches)
+    changes = {"torch": _apply_to_torch, "inspect": _apply_to_inspect}
 
-    finder = importer.ConvertingFinder(after_torch)
+    def once_loaded(name: str) -> None:
+        if finder in sys.meta_path:
+            with _lock:
+                changes[name](patches)
+
+    finder = importer.ConvertingFinder(frozenset(changes), once_loaded)
     sys.meta_path.insert(0, finder)
     patches.do(lambda: sys.meta_path.remove(finder))
     stand_ins = StandInFinder()
     sys.meta_path.append(stand_ins)
     patches.do(lambda: sys.meta_path.remove(stand_ins))
-    patches.replace(inspect, "findsource", _finding_converted(inspect.findsource))
     scripts.hook(patches)
     children.follow(patches)
-    if "torch" in sys.modules:
-        _apply_to_torch(patches)
+    for name in changes:
+        if name in sys.modules:
+            once_loaded(name)
 
 
 def _apply_to_torch(patches: Patches) -> None:
     """What is reached by libraries, which are not converted, where they name CUDA explicitly."""
     from npuport.runtime import libraries
 
-    with _lock:
-        libraries.apply(patches)
+    libraries.apply(patches)
 
 
-def _finding_converted(original: Any) -> Any:
+def _apply_to_inspect(patches: Patches) -> None:
     """``inspect.getsource`` and all that reads source through it see the code that runs; tracebacks read the file."""
+    import inspect
+
+    original = inspect.findsource
 
     def findsource(object: Any) -> tuple[list[str], int]:
         lines, number = original(object)
@@ -97,4 +103,4 @@ def _finding_converted(original: Any) -> Any:
         text = importer.converted_text(file)
         return (text.splitlines(keepends=True), number) if text is not None else (lines, number)
 
-    return findsource
+    patches.replace(inspect, "findsource", findsource)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 
-from npuport.processes import STARTUP, first
-from npuport.runtime.patches import Patches
+from npuport.search_path import STARTUP, first
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from npuport.runtime.patches import Patches
 
 AUTO = "NPUPORT_AUTO"
 """Variable that says, with 1, that the startup folder is there for the conversion of CUDA code."""

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import ctypes
-import importlib.util
 import os
-import re
-from pathlib import Path
 
 from npuport.errors import UserError
+from npuport.runtime.installed import spec_of, torch_says
 
 VARIABLE = "NPUPORT_DEVICE"
 
@@ -36,7 +33,7 @@ def wants_npu() -> bool:
     wanted = asked()
     if wanted in {"cuda", "cpu"}:
         return False
-    installed = importlib.util.find_spec("torch_npu") is not None
+    installed = spec_of("torch_npu") is not None
     if wanted == "npu":
         if not installed:
             raise UserError(
@@ -55,6 +52,8 @@ def wants_usable_npu() -> bool:
     """
     wanted = wants_npu()
     if wanted and asked() != "npu":
+        import ctypes
+
         try:
             ctypes.CDLL("libascendcl.so")
         except OSError as error:
@@ -66,18 +65,8 @@ def wants_usable_npu() -> bool:
 
 
 def _has_cuda() -> bool:
-    if _version_of_cuda() is None:
+    if torch_says("cuda") is None:
         return False
     import torch
 
     return bool(torch.cuda.is_available())
-
-
-def _version_of_cuda() -> str | None:
-    """What torch.version.cuda says, read from its file; None for a torch without CUDA."""
-    torch = importlib.util.find_spec("torch")
-    if torch is None or torch.origin is None:
-        return None
-    text = Path(torch.origin).with_name("version.py").read_text(encoding="utf-8")
-    found = re.search(r"^cuda\b[^=\n]*=\s*['\"]([^'\"]+)", text, re.MULTILINE)
-    return found[1] if found else None

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import gc
 import importlib.machinery
-import importlib.util
 import os
 import site
 import sys
 import sysconfig
-import types
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from functools import cache
-from importlib.abc import MetaPathFinder
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 from npuport.runtime import notes
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import types
+    from collections.abc import Callable, Iterable, Sequence
+    from pathlib import Path
+
     from npuport.runtime.converted import Converted
 
 ALSO = "NPUPORT_ALSO"
@@ -35,10 +31,17 @@ def converted_code(file: Path, base: Path) -> types.CodeType:
     Raises:
         OSError, SyntaxError: as Python's own import would.
     """
-    with _uncollected():
-        from npuport.runtime import kept
+    import gc
 
+    from npuport.runtime import kept
+
+    collecting = gc.isenabled()
+    gc.disable()  # with torch in memory, one collection costs more than the conversion of a module
+    try:
         found = kept.converted(file, base, file.read_bytes())
+    finally:
+        if collecting:
+            gc.enable()
     if found.text is not None:
         _texts[os.fspath(file)] = found.text
     _tell(file, found)
@@ -63,59 +66,61 @@ def _tell(file: Path, found: Converted) -> None:
             print(f"npuport: {file}:{line} {code} {after}", file=sys.stderr)
 
 
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """No garbage collection: with torch in memory, one costs more than the conversion of a module."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
-
-
 class ConvertingLoader(importlib.machinery.SourceFileLoader):
     """Loads a Python file converted. Writes no bytecode beside the user's files, for it would not be theirs."""
 
     def get_code(self, fullname: str) -> types.CodeType:
+        from pathlib import Path
+
         file = Path(self.path).absolute()
         depth = fullname.count(".") + (2 if file.name == "__init__.py" else 1)
-        return converted_code(file, file.parents[depth - 1])
+        return converted_code(file, file.parents[min(depth, len(file.parents)) - 1])
 
 
-class ConvertingFinder(MetaPathFinder):
-    """Finds what Python would find; for the user's own source files it puts the converting loader in place.
+class ConvertingFinder:
+    """Finds what the finders behind it find; for the user's own source files it puts the converting loader in place.
 
-    ``after_torch`` is called once torch is loaded.
+    So modules of a project that is installed in editable mode are met, whichever finder leads to them.
+    ``once_loaded`` is called with the name of each of the modules ``watched`` when it is loaded.
     """
 
-    def __init__(self, after_torch: Callable[[], None]) -> None:
-        self._after_torch = after_torch
+    def __init__(self, watched: frozenset[str], once_loaded: Callable[[str], None]) -> None:
+        self._watched = watched
+        self._once_loaded = once_loaded
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)
+        spec = self._of_those_behind(fullname, path, target)
         if spec is None or spec.origin is None or not isinstance(spec.loader, importlib.machinery.SourceFileLoader):
-            return None
-        if fullname == "torch":
-            spec.loader = _TorchLoader(fullname, spec.origin, self._after_torch)
+            return spec
+        if fullname in self._watched:
+            spec.loader = _WatchedLoader(fullname, spec.origin, self._once_loaded)
         elif is_own(spec.origin) or fullname.partition(".")[0] in also():
             spec.loader = ConvertingLoader(fullname, spec.origin)
-        else:
-            return None
         return spec
 
+    def _of_those_behind(
+        self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None
+    ) -> importlib.machinery.ModuleSpec | None:
+        """Python has asked those before it already; what is found is handed on, so that it is found once."""
+        finders = list(sys.meta_path)
+        for finder in finders[finders.index(self) + 1 :] if self in finders else finders:
+            find = getattr(finder, "find_spec", None)
+            spec: importlib.machinery.ModuleSpec | None = find(fullname, path, target) if find is not None else None
+            if spec is not None:
+                return spec
+        return None
 
-class _TorchLoader(importlib.machinery.SourceFileLoader):
-    def __init__(self, fullname: str, path: str, after: Callable[[], None]) -> None:
+
+class _WatchedLoader(importlib.machinery.SourceFileLoader):
+    def __init__(self, fullname: str, path: str, once_loaded: Callable[[str], None]) -> None:
         super().__init__(fullname, path)
-        self._after = after
+        self._once_loaded = once_loaded
 
     def exec_module(self, module: types.ModuleType) -> None:
         super().exec_module(module)
-        self._after()
+        self._once_loaded(self.name)
 
 
 def also() -> frozenset[str]:
@@ -129,9 +134,16 @@ def is_own(origin: str) -> bool:
     return not any(file.startswith(folder) for folder in _foreign())
 
 
-@cache
-def _foreign() -> tuple[str, ...]:
-    names = ("stdlib", "platstdlib", "purelib", "platlib")
-    folders = {sysconfig.get_paths()[name] for name in names} | {*site.getsitepackages(), site.getusersitepackages()}
-    folders.add(os.fspath(Path(__file__).parent.parent))
-    return tuple(os.path.realpath(folder) + os.sep for folder in folders)
+_foreign_folders: list[str] = []
+
+
+def _foreign() -> Iterable[str]:
+    if not _foreign_folders:
+        names = ("stdlib", "platstdlib", "purelib", "platlib")
+        folders = {sysconfig.get_paths()[name] for name in names} | {
+            *site.getsitepackages(),
+            site.getusersitepackages(),
+        }
+        folders.add(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))  # noqa: PTH100, PTH120
+        _foreign_folders.extend(os.path.realpath(folder) + os.sep for folder in folders)
+    return _foreign_folders

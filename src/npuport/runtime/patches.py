@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
 _ABSENT = object()
 
 
-@dataclass
 class Patches:
     """Attributes that were replaced, and other changes, each with its way back."""
 
-    _back: list[Callable[[], None]] = field(default_factory=list)
+    def __init__(self) -> None:
+        self._back: list[Callable[[], None]] = []
 
     def replace(self, owner: Any, name: str, value: Any) -> None:
         """Set an attribute of a module or a class; an inherited one is hidden, not lost."""

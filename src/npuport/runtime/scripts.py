@@ -14,18 +14,19 @@ import importlib.machinery
 import os
 import sys
 import sysconfig
-import types
-from contextlib import suppress
-from dataclasses import dataclass
-from importlib.abc import Loader
-from pathlib import Path
-from typing import Any
 
 from npuport.runtime import importer
-from npuport.runtime.patches import Patches
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import types
+    from pathlib import Path
+    from typing import Any
+
+    from npuport.runtime.patches import Patches
 
 _ENTRY = compile(f"__import__('sys').modules[{__name__!r}].execute(globals())", "<npuport>", "exec")
-_NPUPORT = os.fspath(Path(__file__).parents[1]) + os.sep
+_NPUPORT = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep  # noqa: PTH100, PTH120
 
 
 def hook(patches: Patches) -> None:
@@ -65,23 +66,23 @@ class _ScriptFinder:
         del target
         if fullname != "__main__":
             return None
-        return importlib.machinery.ModuleSpec(fullname, _ScriptLoader(), origin=self._path)
+        return importlib.machinery.ModuleSpec(fullname, _ScriptLoader(), origin=self._path)  # type: ignore[arg-type]
 
 
-class _ScriptLoader(Loader):
-    """With all that runpy asks of a loader."""
+class _ScriptLoader:
+    """All that runpy asks of a loader. importlib.abc.Loader would cost each start the import of typing."""
 
     def get_code(self, fullname: str) -> types.CodeType:
         del fullname
         return _ENTRY
 
 
-@dataclass
 class _Main:
     """The main module of this process."""
 
-    expected: str | None = None  # the script that Python is about to run
-    namespace: dict[str, Any] | None = None  # of the module, once it runs converted
+    def __init__(self) -> None:
+        self.expected: str | None = None  # the script that Python is about to run
+        self.namespace: dict[str, Any] | None = None  # of the module, once it runs converted
 
 
 _main = _Main()
@@ -94,8 +95,10 @@ def expect_main(path: str) -> None:
 
 def execute(namespace: dict[str, Any]) -> None:
     """Run the script named by ``__file__`` in a module that runpy has prepared, as Python prepares it for a script."""
+    from pathlib import Path
+
     path = namespace["__file__"]
-    with suppress(ValueError):
+    if path in sys.path:
         sys.path.remove(path)  # where a zip file would have to be
     namespace.update(__spec__=None, __cached__=None, __loader__=None)
     if namespace["__name__"] == "__main__" and os.path.abspath(path) == _main.expected:  # noqa: PTH100

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ctypes
-import importlib.metadata
 from functools import cache
 from typing import TYPE_CHECKING
+
+from npuport.runtime.installed import torch_says
 
 if TYPE_CHECKING:
     from npuport.rules.settings import Settings
@@ -26,14 +27,7 @@ def settings() -> Settings:
 @cache
 def machine() -> tuple[str | None, str | None]:
     """The version of torch and the chip; None where there is none."""
-    return _torch_version(), _chip()
-
-
-def _torch_version() -> str | None:
-    try:
-        return importlib.metadata.version("torch")
-    except importlib.metadata.PackageNotFoundError:
-        return None
+    return torch_says("__version__"), _chip()
 
 
 def _chip() -> str | None:

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, MutableMapping
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, MutableMapping
 
 SAID = "NPUPORT_VARIABLES_SAID"
 """Variable with the names that a parent process has dealt with, separated by commas."""
 
 # What a user sets for a run. Not what the images of NVIDIA's containers set (CUDA_HOME, NVIDIA_VISIBLE_DEVICES), nor
 # PYTORCH_ALLOC_CONF, which torch_npu reads as well.
-_OF_A_RUN = re.compile(
-    r"CUDA_(?:VISIBLE_DEVICES|LAUNCH_BLOCKING|CACHE_PATH|CACHE_DISABLE)|TORCH_CUDA_SANITIZER|(?:TORCH_)?NCCL_\w+"
-    r"|PYTORCH_(?:CUDA_ALLOC_CONF|NO_CUDA_MEMORY_CACHING)|TORCH_FR_BUFFER_SIZE"
-)
+_OF_A_RUN = frozenset(
+    {
+        "CUDA_VISIBLE_DEVICES", "CUDA_LAUNCH_BLOCKING", "CUDA_CACHE_PATH", "CUDA_CACHE_DISABLE", "TORCH_CUDA_SANITIZER",
+        "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_NO_CUDA_MEMORY_CACHING", "TORCH_FR_BUFFER_SIZE",
+    }
+)  # fmt: skip
+_NCCLS = ("NCCL_", "TORCH_NCCL_")
 # torchrun sets it for its workers, to what is HCCL's default as well.
 _TORCHRUNS_OWN = ("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1")
-_NUMBERS = re.compile(r"\d+(?:,\d+)*")
 
 
 def hand_on(environment: MutableMapping[str, str]) -> Iterator[str]:
@@ -28,7 +31,7 @@ def hand_on(environment: MutableMapping[str, str]) -> Iterator[str]:
     names = sorted(
         name
         for name, value in environment.items()
-        if name not in said and _OF_A_RUN.fullmatch(name) and (name, value) != _TORCHRUNS_OWN
+        if name not in said and (name in _OF_A_RUN or name.startswith(_NCCLS)) and (name, value) != _TORCHRUNS_OWN
     )
     if not names:
         return
@@ -45,7 +48,7 @@ def _hand_on(name: str, environment: MutableMapping[str, str]) -> Iterator[str]:
         return
     if known.counterpart == "PYTORCH_NPU_ALLOC_CONF" and "PYTORCH_ALLOC_CONF" in environment:
         return  # setting both is an error
-    if name == "CUDA_VISIBLE_DEVICES" and _NUMBERS.fullmatch(value):
+    if name == "CUDA_VISIBLE_DEVICES" and all(number.isdecimal() for number in value.split(",")):
         # Ascend takes them in ascending order only. The same devices matter more than their order: others may be in
         # use by somebody else.
         value = ",".join(map(str, sorted(set(map(int, value.split(","))))))

@@ -13,7 +13,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 
-from npuport.processes import STARTUP, first
+from npuport.search_path import STARTUP, first
 from npuport.sim.chips import GIB, SimOptions
 from npuport.sim.errors import SimulationUnavailable
 from npuport.sim.loading import follow_torch_npu

@@ -6,18 +6,18 @@ instead of all; ``none`` wants none.
 
 from __future__ import annotations
 
-import importlib.util
 import os
-import types
-from collections.abc import Sequence
-from importlib.abc import MetaPathFinder
-from importlib.machinery import ModuleSpec
-from pathlib import Path
 
 from npuport.runtime import notes
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import types
+    from collections.abc import Sequence
+    from importlib.machinery import ModuleSpec
+
 VARIABLE = "NPUPORT_STAND_INS"
-_HERE = Path(__file__).parent
+_HERE = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120
 NAMES = frozenset({"amp_C", "apex", "flash_attn", "pynvml", "xformers"})
 
 
@@ -27,7 +27,7 @@ def wanted() -> frozenset[str]:
     return NAMES if chosen is None else NAMES & {name.strip() for name in chosen.split(",")}
 
 
-class StandInFinder(MetaPathFinder):
+class StandInFinder:
     """The last finder: asked where nobody else has the module."""
 
     def find_spec(
@@ -41,7 +41,10 @@ class StandInFinder(MetaPathFinder):
             return None
         if not inner:
             notes.note("stand-in", name=package)
-        place = _HERE.joinpath(package, *inner)
+        import importlib.util
+        from pathlib import Path
+
+        place = Path(_HERE, package, *inner)
         if place.is_dir():
             return importlib.util.spec_from_file_location(
                 fullname, place / "__init__.py", submodule_search_locations=[os.fspath(place)]
