@@ -15,7 +15,7 @@ from npuport.rules.fusable.values import SAME_NUMBERS, Value, alternatives, bare
 _TO_ROOT = SAME_NUMBERS | {"add", "choice", "clamp"}
 # (x**2).mean(, x.pow(2).mean(, torch.square(x).mean(, (x * x).mean(, and the same as torch.mean(…)
 _MEAN_SQUARE = (
-    r"(?:\*\*\s*2\)|pow\(2\)|square\(\w*\)|(\w+) \* \1\))\.mean\("
+    r"(?:\*\*\s*2\)|pow\(2\)|square\(\w*\)|(\w+) \* \1\))\)?\.mean\("
     r"|\bmean\(.*(?:\*\*|square|pow|(\w+) \* \2\b)"
 )
 

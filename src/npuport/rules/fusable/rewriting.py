@@ -102,13 +102,14 @@ def text_of_value(value: Value, slot: Slot, place: Place, flow: Flow, context: C
 
 
 def _may_move(node: ast.expr, slot: Slot, place: Place, flow: Flow) -> bool:
-    """Whether an expression may be written where a last step is: it stands there, or nothing but steps in between."""
+    """Whether an expression may be written where a last step is: it stands there, or nothing between minds."""
     if not any(one is node for one in ast.walk(slot.node)):
-        index = place.body.index(slot.statement)
-        while index > 0 and place.body[index - 1] in place.gone:
-            index -= 1
-        around = (one for step in place.body[index:] if step in place.gone for one in ast.walk(step))
-        if not any(one is node for one in around):
+        before = place.body[: place.body.index(slot.statement)]
+        holder = next((one for one in before if any(inner is node for inner in ast.walk(one))), None)
+        if holder not in place.gone:
+            return False
+        between = (one for one in before[before.index(holder) :] if one not in place.gone)
+        if not all(_is_other_module(one, node) for one in between):
             return False
     read = ((flow.value(one), slot.names.get(one.id)) for one in ast.walk(node) if isinstance(one, ast.Name))
     # The owner of a method is not followed; a parameter that is one still has not been given anew.
@@ -118,6 +119,16 @@ def _may_move(node: ast.expr, slot: Slot, place: Place, flow: Flow) -> bool:
 def _spelled(call: str, context: Context) -> str:
     """torch_npu's operators as PyTorch knows them where the code is for other devices too: that needs no import."""
     return re.sub(r"\btorch_npu\.(?=npu_)", "torch.ops.npu.", call) if context.agnostic else call
+
+
+def _is_other_module(statement: ast.stmt, node: ast.expr) -> bool:
+    """Whether a statement only calls a module, and another one than ``node`` does."""
+    called = [one.func if isinstance(one, ast.Call) else None for one in (getattr(statement, "value", None), node)]
+    return (
+        isinstance(statement, ast.Assign)
+        and all(one is not None and ast.unparse(one).startswith("self.") for one in called)
+        and len({ast.unparse(one) for one in called if one is not None}) == len(called)
+    )
 
 
 def _check(texts: Sequence[str], context: Context) -> None:
@@ -190,14 +201,20 @@ def _guarded(
         return [Edit(start, end, chosen if whole else f"({chosen})")]
     first, last = (place.body.index(one) for one in (min(moving, key=place.body.index), slots[-1]))
     block = place.body[first : last + 1]
-    if any(one not in moving for one in block):
+    kept = [one for one in block if one not in moving]
+    given = {node.id for one in kept for node in ast.walk(one) if isinstance(node, ast.Name) and _is_stored(node)}
+    if not all(isinstance(one, ast.Assign) for one in kept) or any(
+        re.search(rf"\b{name}\b", condition) for name in given
+    ):
         raise Unfit("other statements stand between its steps")
     lines = [whole_lines(one, context) for one in block]
     start, end = lines[0][0], lines[-1][1]
     text = context.module.text
     indent = text[start : start + block[0].col_offset]
     unit = " " * (flow.function.body[0].col_offset - flow.function.col_offset) if "\t" not in indent else "\t"
-    fused = "".join(indent + unit + _with_texts(one, texts, context) + context.newline for one in dict.fromkeys(slots))
+    fused = "".join(
+        indent + unit + _with_texts(one, texts, context) + context.newline for one in block if one not in place.gone
+    )
     head = f"{indent}if {condition}:{context.newline}{fused}"
     if isinstance(slots[-1], ast.Return):
         return [Edit(start, start, head)]
@@ -206,6 +223,10 @@ def _guarded(
         raise Unfit("a text of several lines stands between its steps")
     rest = "".join(unit + line if line.strip() else line for line in old.splitlines(keepends=True))
     return [Edit(start, end, f"{head}{indent}else:{context.newline}{rest}")]
+
+
+def _is_stored(node: ast.Name) -> bool:
+    return isinstance(node.ctx, ast.Store)
 
 
 def _with_texts(statement: ast.stmt, texts: Sequence[tuple[Slot, str]], context: Context) -> str:
