@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+from unittest import mock
+
 import torch
 from harness import agree, close, same_on_both
 from torch.nn.functional import scaled_dot_product_attention
+
+from npuport.sim.ops import attention_maths
 
 npu = torch.ops.npu
 BATCH, HEADS, KEY_HEADS, QUERIES, KEYS, WIDTH = 2, 4, 2, 6, 9, 8
@@ -259,3 +264,29 @@ def case_a_mask_of_the_caller_is_used_forward_and_backward():
     assert torch.equal(dropped.cpu() != 0, kept)
     dropped.sum().backward()
     close(eye.grad, dropped.mT.sum(-1, keepdim=True).expand_as(eye))
+
+
+def case_heads_taken_a_few_at_a_time_give_the_same_bits():
+    batches, heads, shared, queries, keys, width = 3, 4, 2, 5, 7, 6
+    q, grad = torch.randn(2, batches, heads, queries, width).bfloat16()
+    k, v = torch.randn(2, batches, shared, keys, width).bfloat16()
+    biases = [None, *(torch.randn(shape) for shape in ((queries, keys), (heads, queries, keys), (1, heads, 1, keys)))]
+    hiddens = [None, torch.rand(queries, keys) > 0.7, torch.rand(batches, 1, queries, keys) > 0.7]
+    one_head = heads // shared * queries * keys
+    for bias, hidden, extra in itertools.product(biases, hiddens, (False, True)):
+        sink = torch.randn(heads) if extra else None
+        survivors = torch.rand(batches, heads, queries, keys) > 0.3 if extra else None
+        operands = (q, k, v, attention_maths.Options(0.3, 0.7), hidden, bias, sink, survivors)
+        found = []
+        for limit in (2**22, 1, shared * one_head, 2 * shared * one_head):
+            with mock.patch.object(attention_maths, "_SCORES_AT_A_TIME", limit):
+                forward = attention_maths.attend(*operands)
+                gradients = attention_maths.differentiate(grad, *operands, forward=forward)
+            found.append((forward.output, forward.row_max, forward.row_sum, *vars(gradients).values()))
+        for *exact, bias_grad, sink_grad in found[1:]:
+            assert all(torch.equal(a, b) for a, b in zip(exact, found[0], strict=False))
+            for ours, whole, given in ((bias_grad, found[0][-2], bias), (sink_grad, found[0][-1], sink)):
+                assert (ours is None) == (given is None)
+                if given is not None:
+                    torch.testing.assert_close(ours, whole)
+                    assert ours.shape == given.shape

@@ -78,6 +78,17 @@ def train(steps: int, file: io.BytesIO | None = None) -> tuple[list[float], io.B
     return losses, out
 
 
+def check_the_oldest_file_format_saves_no_device_tensor() -> None:
+    tensor, oldest = torch.randn(5), {"_use_new_zipfile_serialization": False}
+    checks.raises(RuntimeError, "not an NPUStorageImpl", lambda: torch.save(tensor.npu(), io.BytesIO(), **oldest))
+    for place in ("npu:0", {"cpu": "npu:0"}):
+        file = io.BytesIO()
+        torch.save(tensor, file, **oldest)
+        file.seek(0)
+        loaded = torch.load(file, map_location=place)
+        assert loaded.device == torch.device("npu:0") and torch.equal(loaded.cpu(), tensor)
+
+
 def check_resuming_continues_the_run() -> None:
     torch.manual_seed(3)
     whole, _ = train(6)

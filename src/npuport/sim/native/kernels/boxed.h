@@ -16,6 +16,7 @@
 #include "recorder.h"
 #include "refusals.h"
 #include "saturation.h"
+#include "storages.h"
 
 namespace npuport {
 
@@ -24,6 +25,7 @@ struct OperatorFacts {
   size_t arguments, returns;
   bool draws;                 // takes random numbers
   bool divides_in_place;      // aten::div_ without a rounding mode
+  bool copies;                // aten::copy_
   bool mixes_devices;         // takes tensors of the host beside tensors of the device
   c10::DispatchKey run_as;    // the key whose kernel computes
   LackingTypes lacking;       // what PyTorch's CPU kernel cannot compute, or not as closely as the device
@@ -43,6 +45,7 @@ class CpuKernel final : public c10::OperatorKernel {
   void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
     facts_->calls.fetch_add(1, std::memory_order_relaxed);
     facts_->refusals.check(op, *stack, facts_->arguments);
+    if (facts_->copies) check_storage_of_copy(*stack);
     const Recorded recorded(op, *facts_->log, *stack, facts_->arguments, facts_->returns);
     const bool saturated = saturates() && computes(facts_->computes, *stack, facts_->arguments);
     at::AutoDispatchBelowADInplaceOrView below_autograd;

@@ -44,6 +44,7 @@ Facts facts_of(const c10::OperatorHandle& op, c10::DispatchKey run_as, bool mixe
   facts->draws = op.hasTag(at::Tag::nondeterministic_seeded);
   facts->mixes_devices = mixes_devices;
   facts->divides_in_place = op.schema().name() == "aten::div_" && facts->arguments == 2;
+  facts->copies = op.schema().name() == "aten::copy_";
   facts->run_as = run_as;
   if (multiplies_matrices(op.schema().name())) facts->lacking.add(at::kHalf);
   facts->log = log_of(op);
