@@ -27,7 +27,7 @@ from human_edits import HumanEdit, Span, git, human_edits, modified
 
 from npuport.conversion.changes import Change
 from npuport.conversion.rounds import convert_files
-from npuport.findings import Finding
+from npuport.findings import Finding, Severity
 from npuport.rules.engine import check_file
 from npuport.rules.settings import Settings
 from npuport.source.files import FileKind, SourceFile, decode
@@ -43,11 +43,15 @@ VERDICTS = {
 
 @dataclasses.dataclass(frozen=True)
 class Commit:
-    """A row of the list: who ported what, and for which target, as npuport calls it."""
+    """A row of the list: who ported what, and for which target, as npuport calls it.
+
+    ``group``: "tuned" where rules were corrected on the commit, "held out" where it was measured before anyone looked.
+    """
 
     repository: str  # owner/name
     commit: str
     target: str
+    group: str
     about: str
 
 
@@ -94,17 +98,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("repositories", type=Path, help="folder of bare clones, OWNER+NAME/repo")
     parser.add_argument("--only", default="", help="the commits whose OWNER/NAME@ID begins so")
+    parser.add_argument("--group", default="", help='"tuned" or "held out": the commits of this group')
     parser.add_argument("--show", action="store_true", help="print every edit, with its verdict")
     options = parser.parse_args(arguments)
     commits = [Commit(**row) for row in _rows("edit_distance_commits.csv")]
     commits = [one for one in commits if f"{one.repository}@{one.commit}".startswith(options.only)]
+    commits = [one for one in commits if options.group in ("", one.group)]
     readings = {one.key: one for one in _readings()}
     results = [(commit, list(compare(options.repositories, commit, readings))) for commit in commits]
     every = [edit for _, edits in results for edit in edits]
     for edit in every:
         if options.show or not edit.verdict:
             print(f"{','.join(map(str, edit.key))},{edit.verdict or '?'} [{edit.why}]\n{edit.text}\n")
-    print("\n".join(table(results)))
+    for group in dict.fromkeys(commit.group for commit in commits):
+        print(f"\n{group}\n")
+        print("\n".join(table([result for result in results if result[0].group == group])))
     used = {edit.key for edit in every if edit.why == "read"}
     chosen = {(one.repository, one.commit[:8]) for one in commits}
     stale = [key for key in readings if key[:2] in chosen and key not in used]
@@ -144,11 +152,12 @@ def covered_by(edit: HumanEdit, ours: Sequence[Span], findings: Sequence[Finding
     """What of ours speaks of a person's edit; "" for nothing.
 
     An edit of ours in its statement (beside it, for a block put in), a finding there, or one in the same function on a
-    statement that uses a name of torch's device modules that the block put in uses too. Mentions (NP9xx) do not count.
+    statement that uses a name of torch's device modules that the block put in uses too. Mentions (NP9xx) and mere
+    information, such as that code may stay, do not count.
     """
     if any(span.overlaps(place) for span in ours for place in edit.around):
         return "edit"
-    speaking = [one for one in findings if not one.code.startswith("NP9")]
+    speaking = [one for one in findings if not one.code.startswith("NP9") and one.severity is not Severity.INFO]
     for one in speaking:
         where = Span(one.location.line, one.location.end_line)
         if any(where.overlaps(place) for place in edit.around):

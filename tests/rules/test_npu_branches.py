@@ -2,7 +2,12 @@ from __future__ import annotations
 
 import pytest
 
+from npuport.findings import Severity
+from npuport.rules.engine import check_file
 from npuport.rules.npu_branches import tells_npus_apart
+from npuport.rules.settings import Settings
+from npuport.source.files import FileKind, SourceFile
+from npuport.source.project import Project
 
 
 @pytest.mark.parametrize(
@@ -34,3 +39,19 @@ def test_code_that_tells_npus_apart(text: str) -> None:
 )
 def test_code_that_does_not(text: str) -> None:
     assert not tells_npus_apart(text)
+
+
+def _severities(text: str) -> set[Severity]:
+    source = SourceFile("case.py", FileKind.PYTHON, text)
+    return {one.severity for one in check_file(source, Project([source]), Settings()) if one.code == "NP101"}
+
+
+def test_a_branch_for_cuda_beside_one_for_npus() -> None:
+    first = "import torch\nif is_npu():\n    d = torch.device('npu')\nelse:\n    d = torch.device('cuda')\n"
+    second = "import torch\nif has_cuda():\n    d = torch.device('cuda')\nelif is_npu():\n    d = torch.device('npu')\n"
+    assert _severities(first) == _severities(second) == {Severity.INFO}
+
+
+def test_a_branch_for_a_launcher_is_none_for_cuda() -> None:
+    text = "import torch\nif launched():\n    d = torch.device('cuda')\nelif is_npu():\n    d = torch.device('npu')\n"
+    assert Severity.INFO not in _severities(text)

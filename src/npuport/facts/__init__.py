@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         custom_operator,
         operator_schemas,
     )
+    from npuport.facts.deprecated_names import DeprecatedName, all_deprecated_names, deprecated_name
     from npuport.facts.dtypes import Dtype, all_dtypes, dtype
     from npuport.facts.environment_checks import EnvironmentCheck, all_environment_checks, environment_check
     from npuport.facts.errors import (
@@ -64,6 +65,7 @@ _HOMES = {
     "CudaName": "cuda_names",
     "CurveCriterion": "curve_criteria",
     "CustomOperator": "custom_operators",
+    "DeprecatedName": "deprecated_names",
     "Dtype": "dtypes",
     "EnvironmentCheck": "environment_checks",
     "ErrorCode": "errors",
@@ -85,6 +87,7 @@ _HOMES = {
     "all_chips": "chips",
     "all_curve_criteria": "curve_criteria",
     "all_custom_operators": "custom_operators",
+    "all_deprecated_names": "deprecated_names",
     "all_dtypes": "dtypes",
     "all_environment_checks": "environment_checks",
     "all_error_codes": "errors",
@@ -105,6 +108,7 @@ _HOMES = {
     "chip_family": "chips",
     "codes_in": "errors",
     "custom_operator": "custom_operators",
+    "deprecated_name": "deprecated_names",
     "distribution": "libraries",
     "dtype": "dtypes",
     "environment_check": "environment_checks",
@@ -134,6 +138,7 @@ __all__ = [
     "CudaName",
     "CurveCriterion",
     "CustomOperator",
+    "DeprecatedName",
     "Dtype",
     "EnvironmentCheck",
     "ErrorCode",
@@ -155,6 +160,7 @@ __all__ = [
     "all_chips",
     "all_curve_criteria",
     "all_custom_operators",
+    "all_deprecated_names",
     "all_dtypes",
     "all_environment_checks",
     "all_error_codes",
@@ -175,6 +181,7 @@ __all__ = [
     "chip_family",
     "codes_in",
     "custom_operator",
+    "deprecated_name",
     "distribution",
     "dtype",
     "environment_check",

@@ -44,6 +44,8 @@ class NcclBackendString(Rule):
         use = use_of(node, context, BACKEND)
         if use is Use.TEXT or _beside_hccl(node) or is_list_of_variables(parent(node)):
             return
+        if use is Use.COMPARED_UNKNOWN and _is_part_sought(node):
+            return
         if use is Use.KEY:
             yield context.finding(
                 self,
@@ -52,6 +54,9 @@ class NcclBackendString(Rule):
                 severity=Severity.WARNING,
                 basis=_HCCL,
             )
+            return
+        if (table := _without_npu(parent(node))) is not None:
+            yield self._incomplete(node, table, context)
             return
         certain = use in (Use.TAKEN, Use.COMPARED) and not knows_hccl(context)
         certain = certain and not (context.agnostic and is_name_of_cuda(node))
@@ -66,6 +71,21 @@ class NcclBackendString(Rule):
             basis=_HCCL if use in (Use.TAKEN, Use.COMPARED) else None,
             severity=Severity.ERROR if certain else Severity.WARNING,
             value=node.value,
+        )
+
+    def _incomplete(self, node: ast.expr, table: ast.Dict, context: Context) -> Finding:
+        """A new entry beside the old: the one for CUDA goes on holding."""
+        key = next(k for k, value in zip(table.keys, table.values, strict=True) if value is node and k is not None)
+        end = context.module.lines.span(node)[1]
+        text = context.module.segment(node).replace("nccl", "hccl").replace("NCCL", "HCCL")
+        quote = context.module.segment(key)[:1]
+        return context.finding(
+            self,
+            node,
+            "this table of backends has no entry for NPUs, whose backend is hccl",
+            severity=Severity.WARNING,
+            basis=_HCCL,
+            fix=context.fix([Edit(end, end, f", {quote}npu{quote}: {text}")], Applicability.UNSAFE, "add HCCL"),
         )
 
 
@@ -101,11 +121,27 @@ def _beside_hccl(node: ast.expr) -> bool:
     for around in ancestors(node):
         if isinstance(around, ast.stmt):
             return False
+        if isinstance(around, ast.Call) and isinstance(around.func, ast.Attribute):
+            around = around.func.value  # noqa: PLW2901 - {"npu": "hccl"}.get(device, "nccl")
         if isinstance(around, ast.List | ast.Tuple | ast.Set | ast.Dict | ast.IfExp):
             texts = [part.value for part in ast.walk(around) if isinstance(part, ast.Constant)]
             if any(isinstance(text, str) and text.lower() == "hccl" for text in texts):
-                return True
+                return _without_npu(around) is None
     return False
+
+
+def _is_part_sought(node: ast.expr) -> bool:
+    """``"NCCL" in name``: a part of any text, such as the name of an environment variable."""
+    around = parent(node)
+    return isinstance(around, ast.Compare) and around.left is node and isinstance(around.ops[0], ast.In | ast.NotIn)
+
+
+def _without_npu(node: ast.AST | None) -> ast.Dict | None:
+    """A table of backends by device type that has none for NPUs: Habana's "hpu" calls its own library hccl as well."""
+    if not isinstance(node, ast.Dict):
+        return None
+    keys = {key.value for key in node.keys if isinstance(key, ast.Constant)}
+    return node if "cuda" in keys and not keys & {"npu", "ascend"} else None
 
 
 class NcclApiName(Rule):

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from npuport.findings import Applicability, Basis, Edit, Finding, Severity
 from npuport.rules.base import Context, Rule
-from npuport.source.module import parent
+from npuport.source.module import ancestors, parent
 
 _NAMED = re.compile(r"(?i)env|export")
 _OF_CUDA = {"NCCL", "CUDA", "NVIDIA"}
@@ -53,6 +53,9 @@ def is_list_of_variables(node: ast.AST | None) -> bool:
     if not _OF_CUDA & {text.rstrip("_") for text in texts}:
         return False
     around = parent(node)
+    if isinstance(around, ast.Return):
+        functions = (one for one in ancestors(around) if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef))
+        return any(_NAMED.search(function.name) for function in functions)
     if isinstance(around, ast.Assign):
         names = [part for target in around.targets for part in [getattr(target, "id", getattr(target, "attr", ""))]]
         return any(_NAMED.search(name) for name in names)

@@ -246,10 +246,11 @@ class NcclCommunicator(Rule):
             )
 
 
-# torchvision's compiled operators, and torch_npu's for the same task, whose arguments are others.
+# torchvision's compiled operators, and torch_npu's for the same task, whose arguments are others. None where torch_npu
+# has none that its documents do not advise against.
 _DETECTION = {
-    "nms": "npu_nms_v4",
-    "batched_nms": "npu_batch_nms",
+    "nms": None,
+    "batched_nms": None,
     "roi_align": "npu_roi_align",
     "RoIAlign": "npu_roi_align",
     "MultiScaleRoIAlign": "npu_roi_align",

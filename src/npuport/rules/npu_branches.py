@@ -12,6 +12,7 @@ from npuport.source.text import lowered, strings_and_comments
 # Sought in lower case. A pattern that begins with plain letters is many times faster than one that looks back first.
 _NPU = re.compile(r"npu(?![a-z])")
 _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyz")
+_OF_CUDA = re.compile(r"(?i)cuda|gpu|nccl|nvidia|device")
 
 
 def tells_npus_apart(text: str) -> bool:
@@ -43,7 +44,10 @@ def beside_npu_branch(node: ast.AST, module: Module) -> bool:
             own = around.test if inner is around.test or _in_body(inner, around) else None
             tests = [test for test in _tests_of_chain(around) if test is not own]
             if any(tells_npus_apart(module.segment(test)) for test in tests):
-                return own is None or not tells_npus_apart(module.segment(own))
+                asked = "" if own is None else module.segment(own)
+                if own is None or _OF_CUDA.search(asked) or tells_npus_apart(asked):
+                    return not tells_npus_apart(asked)
+                # The branch is for something else, such as a launcher: NPUs come here as well.
         elif isinstance(around, ast.Dict):
             own_key = _key_of(inner, around)
             others = [key for key in around.keys if isinstance(key, ast.Constant) and key is not own_key]

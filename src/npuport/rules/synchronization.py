@@ -264,7 +264,6 @@ class LengthsOnTheDevice(Rule):
     severity = Severity.ADVICE
     edits = False
     markers = tuple(("cu_seq", rf"\bcu_seq_?lens?\w*\.{move}\(") for move in ("to", "cuda", "npu"))
-    needs = (("flash_attn", "varlen", "npu_fusion_attention"),)
     nodes = (ast.Call,)
 
     def check(self, node: ast.AST, context: Context) -> Iterator[Finding]:

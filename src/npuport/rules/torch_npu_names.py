@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from npuport.facts import custom_operator
+from npuport.facts import DeprecatedName, all_deprecated_names, custom_operator, deprecated_name
 from npuport.findings import Basis, Finding, Severity
 from npuport.rules.base import Context, Rule
 from npuport.source.module import ancestors, parent
@@ -66,14 +66,20 @@ class ArgumentOfFusedOperator(Rule):
                 if _may_be_none(argument):
                     yield self._finding(argument, _NORM, "torch_npu.npu_rms_norm", context)
         elif name == "torch_npu.npu_fusion_attention":
-            for argument in _arguments(node, None, ("atten_mask",)):
+            masks = _arguments(node, None, ("atten_mask",))
+            for argument in masks:
                 if _has_one_row(argument, context):
                     yield self._finding(argument, _MASK, "torch_npu.npu_fusion_attention", context)
+            left_out = None if masks else _mask_left_out(node)
+            if left_out is not None:
+                message = _LEFT_OUT.format(left_out)
+                yield self._finding(node.func, message, "torch_npu.npu_fusion_attention", context, Severity.WARNING)
 
-    def _finding(self, at: ast.expr, message: str, operator: str, context: Context) -> Finding:
-        return context.finding(
-            self, at, message, basis=Basis(f"op-plugin documents on {operator}", "documented", "2.13.0")
-        )
+    def _finding(
+        self, at: ast.expr, message: str, operator: str, context: Context, severity: Severity = Severity.ERROR
+    ) -> Finding:
+        basis = Basis(f"op-plugin documents on {operator}", "documented", "2.13.0")
+        return context.finding(self, at, message, basis=basis, severity=severity)
 
 
 _ROTARY = (
@@ -85,6 +91,31 @@ _MASK = (
     "npu_fusion_attention takes no mask of one row for all queries: expand it to (batch, 1, queries, keys), True where"
     " attention is to be left out"
 )
+
+_LEFT_OUT = (
+    "the mask {} of this function does not reach npu_fusion_attention: hand it on as atten_mask, which is True where"
+    " attention is left out (the other way round than scaled_dot_product_attention's) and has the shape (queries, keys)"
+    " or (batch, 1 or heads, queries, keys)"
+)
+_MASKS = {"attn_mask", "atten_mask", "attention_mask"}
+
+
+def _mask_left_out(node: ast.Call) -> str | None:
+    """The parameter of the function around that is a mask and no argument of the call; None if all is handed on."""
+    if any(keyword.arg is None for keyword in node.keywords) or any(isinstance(a, ast.Starred) for a in node.args):
+        return None
+    for around in ancestors(node):
+        if isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            named = [one.arg for one in (*around.args.posonlyargs, *around.args.args, *around.args.kwonlyargs)]
+            mask = next((name for name in named if name in _MASKS), None)
+            handed = {part.id for argument in node.args for part in ast.walk(argument) if isinstance(part, ast.Name)}
+            return None if mask in handed or any(k.arg in {"sparse_mode", "pse"} for k in _given(node)) else mask
+    return None
+
+
+def _given(node: ast.Call) -> list[ast.keyword]:
+    """The keyword arguments that are not None."""
+    return [k for k in node.keywords if not (isinstance(k.value, ast.Constant) and k.value.value is None)]
 
 
 def _arguments(node: ast.Call, position: int | None, names: tuple[str, ...]) -> list[ast.expr]:
@@ -241,4 +272,43 @@ class OldProfiler(Rule):
             )
 
 
-RULES: tuple[type[Rule], ...] = (OldTransferModule, ArgumentOfFusedOperator, NameOfOtherVersion, OldProfiler)
+class DeprecatedTorchNpuName(Rule):
+    """A name of torch_npu that torch_npu itself advises against."""
+
+    code = "NP468"
+    name = "deprecated-torch-npu-name"
+    severity = Severity.ADVICE
+    edits = False
+    markers = tuple((end, rf"\b{end}\b") for end in sorted({n.name.rpartition(".")[2] for n in all_deprecated_names()}))
+    needs = (("torch_npu", "torch.npu"),)
+    nodes = (ast.Attribute, ast.ImportFrom)
+
+    def check(self, node: ast.AST, context: Context) -> Iterator[Finding]:
+        named: list[tuple[str, ast.AST]]
+        if isinstance(node, ast.ImportFrom):
+            named = [(f"{node.module}.{alias.name}", alias) for alias in node.names if not node.level]
+        else:
+            assert isinstance(node, ast.Attribute)
+            read = isinstance(node.ctx, ast.Load) and not _is_asked_for(node)
+            named = [(context.name_of(node) or "", node)] if read else []
+        for name, place in named:
+            known = deprecated_name(name)
+            if known is not None:
+                yield context.finding(
+                    self, place, _advice(known), basis=known.basis, symbol=known.name, replacement=known.replacement
+                )
+
+
+def _advice(known: DeprecatedName) -> str:
+    why = "" if known.maintained else "; its kernel is not kept up, precision and speed are not warranted"
+    instead = f"use {known.replacement}" if known.replacement else "compute it with torch's own operators"
+    return f"{known.name} is deprecated{why}: {instead}"
+
+
+RULES: tuple[type[Rule], ...] = (
+    OldTransferModule,
+    ArgumentOfFusedOperator,
+    NameOfOtherVersion,
+    OldProfiler,
+    DeprecatedTorchNpuName,
+)

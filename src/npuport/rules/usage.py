@@ -97,7 +97,7 @@ DEVICE = Kind(
     makers=frozenset({"torch.device"}),
 )
 BACKEND = Kind(
-    names=re.compile(r"(?i)^(?:.*_)?(?:backend|backends)\d*$"),
+    names=re.compile(r"(?i)^(?:.*_)?(?:backend(?:_name)?|backends)\d*$"),
     parameters=frozenset(
         {
             ("torch.distributed.init_process_group", 0),
