@@ -73,8 +73,8 @@ class OwnWordForGpu(Rule):
     code = "NP110"
     name = "own-word-for-gpu"
     severity = Severity.ADVICE
-    # An attribute, a member of an enumeration, a word, an entry of a list, a constant that something is compared with; the
-    # text of a comment or a message is none of them.
+    # An attribute, a member of an enumeration, a word, an entry of a list, a constant that something is compared with;
+    # the text of a comment or a message is none of them.
     markers = (
         ("GPU", r"\.(?:\w*_)?GPUS?(?:_\w*)?\b"),
         ("GPU", r"\b(?:\w*_)?GPUS?(?:_\w*)?\s*="),
