@@ -13,7 +13,7 @@ from npuport.rules.fusable.attention_rewrite import Rewriting
 from npuport.rules.fusable.attention_steps import Step
 from npuport.rules.fusable.dataflow import Flow
 from npuport.rules.fusable.fragments import Unfit
-from npuport.rules.fusable.renaming import FreeNameError, Inputs, renamed
+from npuport.rules.fusable.renaming import ROUNDINGS, FreeNameError, Inputs, renamed
 
 _LOW = "torch.finfo(scores.dtype).min"
 _COMPARED: dict[type[ast.cmpop], Callable[[int, float], bool]] = {
@@ -33,10 +33,8 @@ def claim_of(found: Rewriting, function: str, flow: Flow, context: Context) -> C
         Unfit: when the steps take what cannot be made up.
     """
     inputs = _inputs(found)
-    for statement in found.region.statements:
-        for node in ast.walk(statement):
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-                inputs.roles.setdefault(node.id, "scores")
+    for name in found.region.scores:
+        inputs.roles.setdefault(name, "scores")
 
     def name_of(node: ast.expr) -> str | None:
         return flow.name_of(node, context)
@@ -49,16 +47,10 @@ def claim_of(found: Rewriting, function: str, flow: Flow, context: Context) -> C
         raise Unfit(f"what {left} is in the steps is not seen, so that they cannot be tried") from left
     conditions = [name for name in inputs.values if name.startswith("given")]
     cases = [f"S={size}, T={other}, D=16" for size, other in _sizes(found, inputs)]
-    return Claim(
-        tuple(Input(name, value) for name, value in inputs.values.items()),
-        before,
-        after,
-        tuple(
-            f"{case}{''.join(f', {name}={value}' for name in conditions)}"
-            for case in cases
-            for value in ((True, False) if conditions else (True,))
-        ),
-    )
+    given = (True, False) if conditions else (True,)
+    tried = tuple(f"{case}{''.join(f', {name}={value}' for name in conditions)}" for case in cases for value in given)
+    described = tuple(Input(name, value) for name, value in inputs.values.items())
+    return Claim(described, before, after, tried, ROUNDINGS)
 
 
 def _sizes(found: Rewriting, inputs: Inputs) -> list[tuple[int, int]]:

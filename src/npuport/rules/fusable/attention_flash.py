@@ -81,9 +81,7 @@ class FlashAttentionCall(Rule):
                 yield context.finding(self, node, "nothing calls this function of flash-attn any more", fix=left)
             return
         assert isinstance(node, ast.Call)
-        name = context.name_of(node.func) or ""
-        module, _, short = name.rpartition(".")
-        function = _FUNCTIONS.get(short) if module in _MODULES else None
+        function = _function_called(node.func, context)
         known, fact = library("flash_attn"), fused_operator("npu_fusion_attention")
         if function is None or known is None or fact is None:
             return
@@ -102,6 +100,19 @@ class FlashAttentionCall(Rule):
             self, node.func, f"flash-attn does not run on an NPU: {instead} computes this{message}",
             basis=fact.basis, fix=fix,
         )  # fmt: skip
+
+
+def _function_called(node: ast.expr, context: Context) -> _Function | None:
+    """The function of flash-attn that is called; the newer where one import stands in for another (Megatron-LM)."""
+    name = context.name_of(node)
+    names = [name] if name is not None else []
+    if name is None and isinstance(node, ast.Name):
+        names = [one.target for one in context.scope(node).lookup(node.id) if one.target]
+    parts = [one.rpartition(".") for one in names]
+    known = [_FUNCTIONS[short] for module, _, short in parts if module in _MODULES and short in _FUNCTIONS]
+    if not known or len(known) != len(names) or len({(one.tensors, one.varlen) for one in known}) > 1:
+        return None
+    return max(known, key=lambda one: one.anchor)
 
 
 def _needless(node: ast.Assert, context: Context) -> Fix | None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from npuport.findings import Claim, Input
 from npuport.rules.fusable.attention_calls import FAR, Causal
 from npuport.rules.fusable.fragments import Unfit
-from npuport.rules.fusable.renaming import FreeNameError, Inputs, renamed
+from npuport.rules.fusable.renaming import ROUNDINGS, FreeNameError, Inputs, renamed
 
 _ATTEND = """def attend(q, k, v):
     k, v = (t.repeat_interleave(q.shape[1] // t.shape[1], dim=1) for t in (k, v))
@@ -91,4 +91,4 @@ def claim_against(
     except FreeNameError as left:
         raise Unfit(f"what {left} is, is not seen, so that the call cannot be tried") from left
     described = tuple(Input(name, value) for name, value in inputs.values.items())
-    return Claim(described, reference.body(), f"return {after}", cases)
+    return Claim(described, reference.body(), f"return {after}", cases, ROUNDINGS)

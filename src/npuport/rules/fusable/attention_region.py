@@ -16,12 +16,16 @@ from npuport.rules.fusable.rewriting import without
 
 @dataclass(frozen=True)
 class Region:
-    """``statements`` compute steps only and go; ``result`` is the last product, within ``last``."""
+    """``statements`` compute steps only and go; ``result`` is the last product, within ``last``.
+
+    ``scores`` are the names that scores and weights have on the way.
+    """
 
     statements: tuple[ast.stmt, ...]
     result: ast.expr
     last: ast.stmt
     removals: tuple[Edit, ...]
+    scores: frozenset[str]
 
 
 def region_of(steps: Steps, flow: Flow, context: Context) -> Region:
@@ -48,10 +52,11 @@ def region_of(steps: Steps, flow: Flow, context: Context) -> Region:
     for step in steps:
         if id(step.node) not in covered and (step.node.lineno, step.node.col_offset) not in located:
             raise Unfit("a step stands in a statement that does more")
-    gone = _with_empty_branches(gone, flow.function.body)
+    scores = frozenset(name for one in gone for name in _stored(one))
+    gone = _with_empty_branches(_with_helpers(gone, flow), flow.function.body)
     _check_other_uses(gone, last, result, flow)
     _check_inputs_stay(steps, gone, last, flow)
-    return Region(tuple(gone), result, last, tuple(without(one, context) for one in gone))
+    return Region(tuple(gone), result, last, tuple(without(one, context) for one in gone), scores)
 
 
 def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
@@ -77,10 +82,36 @@ def _expressions(statement: ast.stmt) -> Iterator[ast.AST]:
 def _computes_a_step(statement: ast.stmt, ids: set[int], places: set[tuple[int, int]], flow: Flow) -> bool:
     if isinstance(statement, ast.AugAssign):
         return isinstance(statement.target, ast.Name) and (statement.lineno, statement.col_offset) in places
+    if isinstance(statement, ast.Expr):  # scores.masked_fill_(…)
+        value = flow.value(statement.value)
+        return value is not None and id(value) in ids
     if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
         return False
     value = flow.value(statement.value)
     return isinstance(statement.targets[0], ast.Name) and value is not None and id(value) in ids
+
+
+def _with_helpers(gone: list[ast.stmt], flow: Flow) -> list[ast.stmt]:
+    """``gone`` with what is made of the scores for them alone, such as ``low = torch.finfo(scores.dtype).min``."""
+    names = {name for one in gone for name in _stored(one)}
+    given: dict[str, list[ast.stmt]] = {}
+    for statement in _statements(flow.function.body):
+        if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name) and statement not in gone:
+            given.setdefault(statement.targets[0].id, []).append(statement)
+    found = list(gone)
+    for name, helpers in given.items():
+        nodes = [node for one in helpers for node in ast.walk(one)]
+        of_scores = any(isinstance(node, ast.Name) and node.id in names - {name} for node in nodes)
+        own = {id(node) for one in (*gone, *helpers) for node in ast.walk(one)}
+        uses = [node for node in ast.walk(flow.function) if isinstance(node, ast.Name) and node.id == name]
+        if of_scores and all(id(node) in own for node in uses):
+            found += helpers
+    return sorted(found, key=lambda one: one.lineno)
+
+
+def _stored(statement: ast.stmt) -> set[str]:
+    nodes = ast.walk(statement)
+    return {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
 
 
 def _with_empty_branches(gone: list[ast.stmt], body: list[ast.stmt]) -> list[ast.stmt]:
@@ -106,13 +137,7 @@ def _with_empty_branches(gone: list[ast.stmt], body: list[ast.stmt]) -> list[ast
 def _check_other_uses(gone: list[ast.stmt], last: ast.stmt, result: ast.expr, flow: Flow) -> None:
     if not gone:
         return
-    names = {
-        target.id
-        for statement in gone
-        for node in ast.walk(statement)
-        for target in ([*node.targets] if isinstance(node, ast.Assign) else [getattr(node, "target", None)])
-        if isinstance(target, ast.Name)
-    }
+    names = {name for one in gone for name in _stored(one)}
     allowed = {id(node) for one in [*gone, result] for node in ast.walk(one)}
     first = gone[0].lineno
     rebound = {node.id for node in ast.walk(last) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
@@ -132,6 +157,8 @@ def _check_inputs_stay(steps: Steps, gone: list[ast.stmt], last: ast.stmt, flow:
     stored = [node for node in every if isinstance(node.ctx, ast.Store)]
     for step in steps:
         taken = [*_moved(step), *([step.condition] if step.condition is not None else [])]
+        if step.condition is not None:
+            _check_condition(step.condition, stored, last, flow)
         for node in (node for operand in taken for node in ast.walk(operand)):
             statement = within.get(id(node))
             if statement is None or not isinstance(node, ast.Name | ast.Attribute):
@@ -143,6 +170,17 @@ def _check_inputs_stay(steps: Steps, gone: list[ast.stmt], last: ast.stmt, flow:
                     raise Unfit(f"a step takes {path} once more")
                 if other is None and statement.lineno < store.lineno < last.lineno:
                     raise Unfit(f"{path} changes between the steps")
+
+
+def _check_condition(condition: ast.expr, stored: list[ast.Name | ast.Attribute], last: ast.stmt, flow: Flow) -> None:
+    """A test must say the same later, also where its ``if`` stays for other statements; None is not given anew."""
+    branch = next(one for one in _statements(flow.function.body) if isinstance(one, ast.If) and one.test is condition)
+    is_given = ast.unparse(condition).endswith(" is not None")
+    names = {ast.unparse(node) for node in ast.walk(condition) if isinstance(node, ast.Name | ast.Attribute)}
+    for store in stored:
+        inside = is_given and store.lineno <= (branch.end_lineno or branch.lineno)
+        if ast.unparse(store) in names and branch.lineno < store.lineno < last.lineno and not inside:
+            raise Unfit(f"{ast.unparse(store)} changes between the steps")
 
 
 def _moved(step: Step) -> list[ast.expr]:

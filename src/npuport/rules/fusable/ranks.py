@@ -22,6 +22,7 @@ _SAME_RANK = SAME_NUMBERS | {
 }
 _KEPT = {"transpose", "swapaxes", "swapdims", "contiguous", "to", "expand_as", "view_as", "roll", "repeat_interleave"}
 _TO, _FROM = re.compile(r"->(?P<side>.*)"), re.compile(r"(?P<side>.*)->")
+_SIZED = {"view", "reshape", "permute", "expand", "repeat"}
 _DEPTH = 30
 
 
@@ -53,7 +54,7 @@ def _rank(value: Value, depth: int) -> int | None:
     if value.op == "part":
         of_list = isinstance(value.detail, int) and value.inputs[0].op in {"chunk", "split"}
         if value.first.op == "call":  # q, k, v = map(lambda t: rearrange(t, "…"), (q, k, v))
-            return _of_pattern(value.first.node)
+            return _of_mapped(value.first.node)
         return _inner(value, depth) if of_list or value.first.op == "unbind" else _less(_inner(value, depth), 1)
     if value.op in {"choice", "add", "mul", "div", "sub"}:
         return next((found for one in value.inputs if (found := _rank(one, depth - 1)) is not None), None)
@@ -81,14 +82,32 @@ def _of_layout(value: Value, depth: int) -> int | None:
     name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
     if name == "rearrange":
         return _of_pattern(node)
-    if name in {"view", "reshape", "permute", "expand", "repeat"}:
-        sizes = node.args[0].elts if node.args and isinstance(node.args[0], ast.Tuple | ast.List) else node.args
-        return len(sizes) if len(sizes) > 1 and not any(isinstance(one, ast.Starred) for one in sizes) else None
+    if name in _SIZED:
+        return _count(node)
     if name == "unsqueeze":
         return _less(_inner(value, depth), -1)
     if name == "squeeze" and node.args:
         return _less(_inner(value, depth), 1)
     return _inner(value, depth) if name in _KEPT else None
+
+
+def _of_mapped(node: ast.expr | None) -> int | None:
+    """The rank of what ``map(lambda t: …, …)`` gives."""
+    if not isinstance(node, ast.Call) or not node.args or not isinstance(node.args[0], ast.Lambda):
+        return None
+    made: ast.expr = node.args[0].body
+    while isinstance(made, ast.Call) and isinstance(made.func, ast.Attribute) and made.func.attr in _KEPT:
+        made = made.func.value
+    name = getattr(made.func, "attr", "") if isinstance(made, ast.Call) else ""
+    if isinstance(made, ast.Call) and name in _SIZED:
+        return _count(made)
+    return _of_pattern(made)
+
+
+def _count(call: ast.Call) -> int | None:
+    """The number of sizes that ``view`` and its like are given."""
+    sizes = call.args[0].elts if call.args and isinstance(call.args[0], ast.Tuple | ast.List) else call.args
+    return len(sizes) if len(sizes) > 1 and not any(isinstance(one, ast.Starred) for one in sizes) else None
 
 
 def _of_pattern(node: ast.expr | None, side: re.Pattern[str] = _TO) -> int | None:

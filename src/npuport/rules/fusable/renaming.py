@@ -6,6 +6,9 @@ import ast
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+ROUNDINGS = 2e-6
+"""What a claim on attention allows beyond the rule: its softmax and its sums have another order in one kernel."""
+
 OWN = frozenset({"torch", "torch_npu", "math", "float", "int", "len", "list", "bool", "None", "True", "False"})
 
 

@@ -88,6 +88,8 @@ def may_be_operation(short: str) -> bool:
 
 def operation_of_function(name: str) -> str | None:
     """The operation of a qualified name such as "torch.nn.functional.softmax"; None for what is none of these."""
+    if name == "xformers.ops.unbind":
+        return "unbind"
     if not name.startswith(("torch.", "einops.")):
         foreign = name.partition(".")[0] in _OTHER_FRAMEWORKS or name.startswith("torch_npu.")
         return None if foreign else operation_by_name(name.rpartition(".")[2])

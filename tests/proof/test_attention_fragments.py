@@ -1,0 +1,65 @@
+"""Attention as public code spells it: each form is found, put into one call or left for a reason, and the call proved.
+
+A fragment's second line may say ``# Left:`` with the reason why it is not rewritten.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+from npuport.findings import Finding, Outcome
+from npuport.proof import prove
+from npuport.rules.engine import check_file
+from npuport.rules.settings import Settings
+from npuport.source.files import FileKind, SourceFile
+from npuport.source.project import Project
+
+FRAGMENTS = sorted(Path(__file__).parent.glob("fragments/attention_*.py"))
+LOOK_ALIKES = Path(__file__).parent / "look_alikes" / "attention.py"
+CODES = {"NP641", "NP651", "NP652"}
+LEFT = re.compile(r"^# Left: (.*)$", re.MULTILINE)
+
+
+def found(text: str, target: str = "npu") -> list[Finding]:
+    source = SourceFile("model.py", FileKind.PYTHON, text)
+    every = check_file(source, Project([source]), Settings(fuse=True, target=target))
+    return [finding for finding in every if finding.code in CODES]
+
+
+@pytest.mark.parametrize("path", [pytest.param(path, id=path.stem) for path in FRAGMENTS])
+def test_each_form_is_found_and_rewritten_or_left_for_its_reason(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert text.startswith("# Form: ") and "Origin: " in text
+    findings = found(text)
+    assert findings, "not found"
+    left = LEFT.search(text)
+    for finding in findings:
+        assert (finding.fix is None) == (left is not None), finding.message
+        assert finding.fix is None or finding.fix.claim is not None
+        assert left is None or left[1] in finding.message
+
+
+def test_no_look_alike_is_found() -> None:
+    text = LOOK_ALIKES.read_text(encoding="utf-8")
+    kinds = [node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
+    assert len(kinds) >= 20
+    assert [(finding.location.line, finding.message) for finding in found(text)] == []
+
+
+@pytest.mark.sim
+def test_each_call_that_is_put_in_is_proved() -> None:
+    claims = {
+        finding.fix.claim: f"{path.stem}: {finding.location}"
+        for path in FRAGMENTS
+        for target in ("npu", "agnostic")
+        for finding in found(path.read_text(encoding="utf-8"), target)
+        if finding.fix is not None and finding.fix.claim is not None
+    }
+    assert len(claims) >= 40
+    verdicts = dict(zip(claims.values(), prove(list(claims)), strict=True))
+    assert {where: verdict for where, verdict in verdicts.items() if verdict.outcome is not Outcome.PROVED} == {}
+    assert max(dict(verdict.difference)["float32"] for verdict in verdicts.values()) < 5e-6
