@@ -1,4 +1,5 @@
 # Form: baddbmm with the bias of ALiBi. Origin: BLOOM of transformers, BloomAttention.forward.
+
 # Left: the factors of the product are not seen
 import torch
 import torch.nn.functional as F

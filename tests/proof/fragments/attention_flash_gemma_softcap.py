@@ -1,4 +1,5 @@
 # Form: what the operator does not have. Origin: Gemma 2 on flash-attn, with softcap.
+
 # Left: npu_fusion_attention has no softcap
 import torch
 from flash_attn import flash_attn_func

@@ -1,4 +1,5 @@
 # Form: softcapped scores. Origin: Gemma 2 of transformers, eager_attention_forward, without the weights.
+
 # Left: the scores go through
 import torch
 from torch import nn

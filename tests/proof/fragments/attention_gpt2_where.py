@@ -1,4 +1,5 @@
 # Form: two masks, one by where, one added. Origin: GPT-2 of transformers before 4.48, _attn, without the weights.
+
 # Left: several masks, which one fused call cannot take as they are
 import torch
 import torch.nn as nn

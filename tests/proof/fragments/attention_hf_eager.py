@@ -1,4 +1,5 @@
 # Form: the eager function of transformers, which returns the weights. Origin: transformers, models/llama/modeling_llama.py.
+
 # Left: attn_weights is used further
 import torch
 from torch import nn

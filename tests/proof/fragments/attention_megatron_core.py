@@ -1,5 +1,6 @@
 # Form: baddbmm, views, a softmax that scales and masks, dropout in a fork of the generators. Origin: Megatron-LM,
 # CoreAttention.forward (TeleChat's has the same steps).
+
 # Left: not seen to go over the last dimension
 import torch
 

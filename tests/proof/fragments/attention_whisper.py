@@ -1,4 +1,5 @@
 # Form: the scores are handed on. Origin: openai/whisper, model.py (qkv_attention, the slow branch).
+
 # Left: qk is used further
 import torch
 import torch.nn.functional as F

@@ -1,4 +1,5 @@
 # Form: a mask that comes from elsewhere. Origin: DINOv2, MemEffAttention.forward(x, attn_bias).
+
 # Left: what attn_bias, attn_bias, is, is known at run time only
 import torch
 from xformers.ops import memory_efficient_attention, unbind

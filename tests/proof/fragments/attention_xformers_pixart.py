@@ -1,4 +1,5 @@
 # Form: prompts of different lengths, block diagonal. Origin: PixArt-alpha, PixArt_blocks.py (MultiHeadCrossAttention).
+
 # Left: what attn_bias, attn_bias, is, is known at run time only
 import torch
 import xformers.ops

@@ -86,15 +86,15 @@ class FlashAttentionCall(Rule):
         if function is None or known is None or fact is None:
             return
         message, fix = "", None
-        try:
-            fix = _agnostic(node, function, context) if context.agnostic else _npu(node, function, context)
-        except Unfit as why:
-            message = f"; not rewritten: {why}"
         if function.varlen:
-            message += (
+            message = (
                 "; it takes the lengths as lists of Python's integers, so reading cu_seqlens waits for the device"
                 " in each call: make the lists once for each batch, and hand them on"
             )
+        try:
+            fix = _agnostic(node, function, context) if context.agnostic else _npu(node, function, context)
+        except Unfit as why:
+            message += f"; left as it is, for {why}"
         instead = "scaled_dot_product_attention" if context.agnostic else fact.call
         yield context.finding(
             self, node.func, f"flash-attn does not run on an NPU: {instead} computes this{message}",

@@ -80,7 +80,7 @@ class XformersAttentionCall(Rule):
         try:
             fix = _fix(node, context)
         except Unfit as why:
-            message = f"; not rewritten: {why}"
+            message = f"; left as it is, for {why}"
         instead = "scaled_dot_product_attention" if context.agnostic else fact.call
         message = f"xformers does not run on an NPU: {instead} computes this{message}"
         yield context.finding(self, node.func, message, basis=fact.basis, fix=fix)
