@@ -86,12 +86,10 @@ def npu_all_gather_base_mm(
 def npu_mm_reduce_scatter_base(input: Tensor, x2: Tensor, hcom: str, world_size: int, **named: Any) -> Tensor:
     """This rank's rows of the sum over the ranks of input·x2 + bias, of int8 input·x2·x1_scale·x2_scale."""
     operator = "npu::npu_mm_reduce_scatter_base"
-    if input.dtype == torch.int8 and named.get("bias") is None:
-        product = _product_of_int8(input, x2, **{name: named.pop(name, None) for name in _INT8})
-        _refuse_quantised(operator, named)
-    else:
-        _refuse_quantised(operator, named)
-        product = _product(input, x2, named.get("bias"))
+    of_int8 = input.dtype == torch.int8 and named.get("x2_scale") is not None and named.get("bias") is None
+    scaling = {name: named.pop(name, None) for name in _INT8} if of_int8 else {}
+    _refuse_quantised(operator, named)
+    product = _product_of_int8(input, x2, **scaling) if of_int8 else _product(input, x2, named.get("bias"))
     part = product.new_empty(product.size(0) // world_size, product.size(1))
     dist.reduce_scatter_tensor(part, product, group=_group(hcom))
     return part
