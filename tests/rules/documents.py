@@ -1,6 +1,6 @@
 """Reads the rules' documents: each fenced block with a role is a test of its rule.
 
-    ```python before [file=NAME] [torch=2.4] [target=import] [chip=Ascend910A] [unsafe=true]
+    ```python before [file=NAME] [torch=2.4] [target=import] [chip=Ascend910A] [apex=ascend] [unsafe=true]
     ```python after [file=NAME]     what conversion makes of the block before it
     ```python report [file=NAME] [severity=warning] [says="words of the message"]
     ```python noop [file=NAME]      no finding of the rule, not a byte changed
@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 ROLES = ("before", "after", "report", "noop", "with")
-OPTIONS = ("file", "torch", "target", "chip", "unsafe", "severity", "says")
+OPTIONS = ("file", "torch", "target", "chip", "apex", "unsafe", "severity", "says")
 DEFAULT_FILE = "case.py"
 
 _FENCE = re.compile(

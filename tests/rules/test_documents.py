@@ -41,7 +41,7 @@ def _sources(files: dict[str, str]) -> list[SourceFile]:
 
 def _settings(case: Case) -> Settings:
     asked = {"target": case.options.get("target"), "torch_version": case.options.get("torch")}
-    asked["chip"] = case.options.get("chip")
+    asked |= {name: case.options.get(name) for name in ("chip", "apex")}
     return Settings(**{key: value for key, value in asked.items() if value is not None})
 
 

@@ -45,6 +45,14 @@ class Target(str, enum.Enum):
     IMPORT = "import"
 
 
+class Apex(str, enum.Enum):
+    """What becomes of NVIDIA's apex."""
+
+    TORCH = "torch"
+    ASCEND = "ascend"
+    STAND_IN = "stand-in"
+
+
 class Mode(enum.Enum):
     """Where the result goes."""
 
@@ -100,6 +108,14 @@ def convert(
         str, typer.Option("--torch", metavar="V", help="The version of torch to port to.")
     ] = "2.13.0",
     chip: Annotated[str, typer.Option("--chip", metavar="C", help="The Ascend chip.")] = "Ascend910B3",
+    apex: Annotated[
+        Apex,
+        typer.Option(
+            "--apex",
+            help="What becomes of NVIDIA's apex with --unsafe-fixes: torch.amp and torch's classes; Apex for Ascend; "
+            "nothing, for npuport run has a stand-in.",
+        ),
+    ] = Apex.TORCH,
     jobs: Annotated[
         int | None, typer.Option("-j", "--jobs", min=1, metavar="N", help="Processes; one per processor by default.")
     ] = None,
@@ -120,7 +136,7 @@ def convert(
     from npuport.source.files import read_tree
 
     mode = _mode(source, output, in_place, diff, check)
-    settings = make_settings(target.value if target else "npu", torch_version, chip)
+    settings = make_settings(target.value if target else "npu", torch_version, chip, apex.value)
     tree = _stdin_tree() if source == _STDIN else None
     if tree is None and mode is Mode.COPY and output is not None and source.is_dir():
         check_output(source, output, force)

@@ -83,7 +83,7 @@ def progress(total: int, what: str) -> Iterator[Progress | None]:
         yield lambda done: bar.update(task, advance=done, refresh=True)
 
 
-def make_settings(target: str, torch_version: str, chip: str) -> Settings:
+def make_settings(target: str, torch_version: str, chip: str, apex: str = "torch") -> Settings:
     """Settings from options; a value that cannot be is the user's to correct."""
     from npuport import facts
     from npuport.rules.settings import Settings
@@ -92,7 +92,7 @@ def make_settings(target: str, torch_version: str, chip: str) -> Settings:
         known = ", ".join(one.name for one in facts.all_chips())
         raise UserError("unknown chip {chip}. Known are {known}.", chip=chip, known=known)
     try:
-        return Settings(target=target, torch_version=torch_version, chip=chip)
+        return Settings(target=target, torch_version=torch_version, chip=chip, apex=apex)
     except ValueError as error:
         raise UserError("{message}.", message=error) from error
 

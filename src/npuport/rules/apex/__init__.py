@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 from npuport.facts import library
 from npuport.findings import Applicability, Edit, Finding, Severity
+from npuport.rules.apex import for_ascend
 from npuport.rules.apex.classes import Blocked, counterpart_edits
 from npuport.rules.apex.mentions import PACKAGES, Imports, Mention, falls_back, imports, is_apex
 from npuport.rules.apex.mixed_precision import Conversion
@@ -31,28 +32,51 @@ def _plan(context: Context) -> Plan:
     own = {id(alias) for statement in found.statements if falls_back(statement) for alias in statement.names}
     mentions = tuple(mention for mention in found.mentions if id(mention.imported) not in own)
     imported = Imports(tuple(each for each in found.statements if not falls_back(each)), mentions)
-    of_amp = [mention for mention in mentions if f"{mention.name}.".startswith("apex.amp.")]
+    of_amp = [mention for mention in mentions if _is_amp(mention)]
     edits: list[Edit] = []
     converted: list[Mention] = []
     blocked: list[tuple[Mention, str]] = []
-    for group in (of_amp, *([mention] for mention in mentions if mention not in of_amp)):
+    ascend = context.settings.apex == "ascend"
+    if ascend:
+        edits += for_ascend.initialize_edits(of_amp, context)
+    groups = _groups_for_ascend(mentions) if ascend else _groups(mentions)
+    for group in groups:
         found_edits, reason = _edits_of(group, context)
         if reason:
             blocked.append((group[0], reason))
         else:
             edits += found_edits
-            converted += group
+            converted += [] if ascend and for_ascend.stays(group[0]) else group
     if edits:
         edits += [edit for edit in imported.edits(converted, context) if not any(_holds(each, edit) for each in edits)]
     return Plan(tuple(sorted(set(edits))), tuple(blocked), imported)
 
 
+def _groups(mentions: Sequence[Mention]) -> list[list[Mention]]:
+    """The parts of apex.amp, which are right together only, and each other mention by itself."""
+    of_amp = [mention for mention in mentions if _is_amp(mention)]
+    return [each for each in (of_amp, *([mention] for mention in mentions if mention not in of_amp)) if each]
+
+
+def _is_amp(mention: Mention) -> bool:
+    return f"{mention.name}.".startswith("apex.amp.")
+
+
+def _groups_for_ascend(mentions: Sequence[Mention]) -> list[list[Mention]]:
+    """Optimizers of one import together, for their import is renamed; apex.amp stays as it is."""
+    others = [mention for mention in mentions if not _is_amp(mention)]
+    groups: dict[int, list[Mention]] = {}
+    for mention in others:
+        groups.setdefault(id(mention.imported) if for_ascend.stays(mention) else id(mention), []).append(mention)
+    return list(groups.values())
+
+
 def _edits_of(group: list[Mention], context: Context) -> tuple[list[Edit], str]:
     """The edits of mentions that are converted together, or the reason why they are not."""
-    if not group:
-        return [], ""
     try:
-        if f"{group[0].name}.".startswith("apex.amp."):
+        if context.settings.apex == "ascend" and for_ascend.stays(group[0]):
+            return list(for_ascend.optimizer_edits(group, context)), ""
+        if _is_amp(group[0]):
             return list(Conversion(group, context).edits()), ""
         return list(counterpart_edits(group[0], context)), ""
     except Blocked as reason:
@@ -84,15 +108,18 @@ class ApexImport(Rule):
             yield context.finding(self, node, message, severity=Severity.INFO, basis=known.basis, library="apex")
             return
         severity = Severity.INFO if is_guarded(node, context) else self.severity
-        plan = _plan(context)
-        if context.settings.target == "import" or node is not plan.found.statements[0]:
+        stays = context.settings.apex == "stand-in" or context.settings.target == "import"
+        plan = None if stays else _plan(context)
+        if plan is None or node is not plan.found.statements[0]:
             yield context.finding(self, node, _WHAT, severity=severity, basis=known.basis, library="apex")
             return
-        fix = context.fix(plan.edits, Applicability.UNSAFE, "use torch.amp and torch's classes", needs="torch")
+        title, message = _TO[context.settings.apex]
+        needs = "torch" if any(edit.new.startswith("torch.") for edit in plan.edits) else None
+        fix = context.fix(plan.edits, Applicability.UNSAFE, title, needs=needs)
         yield context.finding(
             self,
             node,
-            f"{_WHAT}; {_INSTEAD}",
+            f"{_WHAT}; {message}",
             fix=fix if plan.edits else None,
             severity=severity,
             basis=known.basis,
@@ -105,9 +132,17 @@ class ApexImport(Rule):
 
 
 _WHAT = "NVIDIA's apex does not run on an NPU"
-_INSTEAD = (
-    "torch.amp and torch's own classes do the same; code that must keep apex needs Apex for Ascend, or npuport run,"
-    " which has a stand-in"
-)
+_TO = {
+    "torch": (
+        "use torch.amp and torch's classes",
+        "torch.amp and torch's own classes do the same; code that must keep apex needs Apex for Ascend, or npuport run,"
+        " which has a stand-in",
+    ),
+    "ascend": (
+        "use Apex for Ascend",
+        "Apex for Ascend does, which npuport apex build-plan says how to build; combine_ddp=True has it average"
+        " gradients in one tensor, in the place of DistributedDataParallel",
+    ),
+}  # what is done, and the end of the message, by Settings.apex
 
 RULES: tuple[type[Rule], ...] = (ApexImport,)

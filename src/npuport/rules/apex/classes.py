@@ -98,28 +98,22 @@ def counterpart_edits(mention: Mention, context: Context) -> Iterator[Edit]:
     Raises:
         Blocked: there is none.
     """
-    found = _counterpart(mention, context)
+    found = counterpart_of(mention, context)
     module = context.module
     if not context.settings.torch_at_least(found.since):
         raise Blocked(f"{found.name} needs torch {found.since}")
     call = mention.call
-    if call is None:
-        if not found.handed_on:
-            raise Blocked(f"it is handed on, and {found.name} takes other arguments")
+    if call is not None:
+        yield Edit(*module.lines.span(call.func), found.name)
+        yield from argument_edits(call, found, context)
+    elif found.handed_on:
         yield Edit(*module.lines.span(mention.node), found.name)
-        return
-    if any(isinstance(argument, ast.Starred) for argument in call.args) or len(call.args) > len(found.parameters):
-        raise Blocked(f"{found.name} takes its arguments in another order: name them")
-    given = {parameter: None for parameter, _ in zip(found.parameters, call.args, strict=False)} | {
-        keyword.arg: keyword for keyword in call.keywords
-    }
-    if None in given and (found.added or found.dropped):
-        raise Blocked(f"{found.name} does not take all that ** may hold")
-    yield Edit(*module.lines.span(call.func), found.name)
-    yield from _argument_edits(call, found, context)
+    else:
+        raise Blocked(f"it is handed on, and {found.name} takes other arguments")
 
 
-def _counterpart(mention: Mention, context: Context) -> Counterpart:
+def counterpart_of(mention: Mention, context: Context) -> Counterpart:
+    """What torch has in the place of a class or function. Raises Blocked where there is nothing."""
     short = mention.name.rpartition(".")[2]
     if not mention.name.startswith(_HOMES):
         raise Blocked("it has no counterpart in torch")
@@ -143,9 +137,17 @@ def _with_mode(found: Counterpart) -> Counterpart:
     return Counterpart(found.name, found.parameters, {**found.dropped, _MODE: None}, found.added)
 
 
-def _argument_edits(call: ast.Call, found: Counterpart, context: Context) -> Iterator[Edit]:
-    """Without the keywords that mean nothing, and with those whose default differs."""
+def argument_edits(call: ast.Call, found: Counterpart, context: Context) -> Iterator[Edit]:
+    """Without the keywords that mean nothing to the counterpart, and with those whose default differs.
+
+    Raises:
+        Blocked: it cannot be seen, or the counterpart has nothing like an argument.
+    """
     module = context.module
+    if any(isinstance(argument, ast.Starred) for argument in call.args) or len(call.args) > len(found.parameters):
+        raise Blocked(f"{found.name} takes its arguments in another order: name them")
+    if any(keyword.arg is None for keyword in call.keywords) and (found.added or found.dropped):
+        raise Blocked(f"{found.name} does not take all that ** may hold")
     parts: list[ast.AST] = sorted([*call.args, *call.keywords], key=module.lines.span)
     kept = []
     for part in parts:
