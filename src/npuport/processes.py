@@ -30,6 +30,10 @@ def with_interpreter(command: Sequence[str]) -> list[str]:
         _require_script(rest[0])
     if program in ("python", "python3") and shutil.which(program) is None:
         return [sys.executable, *rest]
+    if shutil.which(program) is None and Path(program).is_file():
+        raise FileNotFoundError(
+            f"{program} is a file that does not start by itself; name what runs it, as in npuport run -- bash {program}"
+        )
     if shutil.which(program) is None:
         raise FileNotFoundError(f"there is no command {program!r} on this machine; check the spelling and PATH")
     return list(command)

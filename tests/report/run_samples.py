@@ -108,6 +108,7 @@ def migration(**changes: Any) -> dict[str, Any]:
             site(3, "same", 'torch.zeros(2, device="cuda")', 'torch.zeros(2, device="npu")', "NP101"),
             site(4, "at run time", "x.to(args.device)", "a CUDA device that comes here becomes the NPU"),
             site(5, "no effect", "torch.backends.cudnn.benchmark = True", "cuDNN's flags", "NP402"),
+            site(6, "left", "model.cuda()", "a class of this project has a cuda() of its own", "NP104"),
             site(9, "refused", "torch.cuda.temperature()", "it has no counterpart on an NPU", "NP203"),
         ],
         "libraries": [

@@ -26,7 +26,8 @@ def test_the_sample_follows_the_schema() -> None:
 
 def test_the_summary() -> None:
     assert migration_summary(migration_document(), ["a.html"]) == [
-        "CUDA code: 4 lines in 1 file: 1 the same, 1 decided at run time, 1 without effect, 1 refused (train.py:9)",
+        "CUDA code: 5 lines in 1 file: 1 the same, 1 decided at run time, 1 without effect, 1 left as written, "
+        "1 refused (train.py:9)",
         "stand-ins: flash_attn · libraries: 1 line asked for CUDA and got the NPU",
         "report: a.html",
     ]
@@ -35,7 +36,7 @@ def test_the_summary() -> None:
 def test_the_summary_in_chinese(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NPUPORT_LANG", "zh")
     first, *_ = migration_summary(migration_document())
-    assert first == "CUDA 代码：1 个文件中的 4 行：1 相同, 1 运行时决定, 1 无效果, 1 被拒绝 (train.py:9)"
+    assert first == "CUDA 代码：1 个文件中的 5 行：1 相同, 1 运行时决定, 1 无效果, 1 保持原样, 1 被拒绝 (train.py:9)"
 
 
 def test_runs_without_anything_to_tell_say_so() -> None:

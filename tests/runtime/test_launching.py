@@ -182,6 +182,9 @@ def test_a_missing_script_is_one_clear_error(tmp_path: Path) -> None:
         assert (
             done.stderr == f"npuport: there is no script trian.py in {tmp_path}; check the spelling and the folder.\n"
         )
+    (tmp_path / "run.sh").write_text("python train.py\n")
+    done = run(tmp_path, "run.sh")
+    assert done.returncode == 2 and "npuport run -- bash run.sh" in done.stderr
     done = run(tmp_path, "no-such-command")
     assert done.stderr.startswith("npuport: there is no command 'no-such-command'") and done.returncode == 2
 

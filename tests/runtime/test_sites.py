@@ -22,6 +22,8 @@ torch.cuda.nccl.version()
 torch.cuda.temperature()
 y = x.to(place)
 torch.backends.cuda.matmul.allow_tf32 = True
+z = y.double()
+choices = ["cpu", "cuda"]
 """
 
 
@@ -52,6 +54,8 @@ def test_sites_of_a_module(tmp_path: Path) -> None:
             (7, "refused", "NP203"),
             (8, "at run time", ""),
             (9, "emulated", "NP403"),
+            (10, "emulated", ""),
+            (11, "left", "NP101"),
         ]
         assert {site["processes"] for site in found["sites"]} == {1 + kept}
 

@@ -58,6 +58,12 @@ def run(
         from npuport.runtime.importer import ALSO
 
         os.environ[ALSO] = ",".join(also)
+    from npuport.cli.launchers import unreached
+    from npuport.cli.shared import talk
+
+    problem = unreached(command)
+    if problem is not None:
+        talk(f"npuport: {problem}")
     try:
         if sim:
             code = _simulated(command, devices, chip, memory, strict, report or [], summary)

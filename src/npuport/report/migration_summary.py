@@ -14,6 +14,7 @@ def effect_words() -> dict[str, str]:
     """Words for what a line does on the NPU, what asks for attention first."""
     return {
         "refused": translate("refused"),
+        "left": translate("left as written"),
         "no effect": translate("without effect"),
         "emulated": translate("emulated"),
         "at run time": translate("decided at run time"),

@@ -5,8 +5,11 @@ from __future__ import annotations
 import types
 from typing import Literal, NamedTuple
 
-Effect = Literal["same", "emulated", "no effect", "at run time", "refused"]
-"""What a line does on the NPU, beside what it does on CUDA. ``at run time``: its value decides, when the line runs."""
+Effect = Literal["same", "emulated", "no effect", "at run time", "left", "refused"]
+"""What a line does on the NPU, beside what it does on CUDA.
+
+``at run time``: its value decides, when the line runs. ``left``: it runs as it is written, and somebody should read it.
+"""
 
 
 class Site(NamedTuple):

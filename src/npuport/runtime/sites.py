@@ -58,7 +58,9 @@ def sites(
     lines that call ``npuport.runtime.on_npu``, and what of it.
     """
     lines, found = before.splitlines(), after.splitlines()
-    told = [*_converted(lines, found, rules), *_left(left, lines)]
+    doubles = {number for number, helper in helpers if helper == "double"}
+    unmet = [finding for finding in left if finding.code != "NP401" or finding.location.line not in doubles]
+    told = [*_converted(lines, found, rules), *_left(unmet, lines)]
     by_line: dict[tuple[int, Effect], Site] = {}
     for site in (*told, *_helped(helpers, lines, {site.line for site in told})):
         by_line.setdefault((site.line, site.effect), site)
@@ -79,7 +81,7 @@ def _left(findings: Sequence[Finding], lines: Sequence[str]) -> Iterator[Site]:
         if effect is None and finding.severity is Severity.ERROR:
             effect = "refused"
         elif effect is None and finding.severity is Severity.WARNING and finding.code.startswith(_OF_CUDA):
-            effect = "no effect"
+            effect = "left"
         if effect is not None:
             number = finding.location.line
             yield Site(number, _text(lines, number), meaning, effect, finding.code)
