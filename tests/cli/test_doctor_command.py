@@ -24,7 +24,7 @@ def seated(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Seated:
 
     def sit(machine: Faked) -> None:
         built = machine.machine(tmp_path / "root")
-        monkeypatch.setattr("npuport.environment.machine.this_machine", lambda _limit: built)
+        monkeypatch.setattr("npuport.environment.machine.this_machine", lambda _limit, _python=None: built)
 
     return sit
 
@@ -148,3 +148,9 @@ def test_two_machines_are_compared(npuport: Npuport, seated: Seated, tmp_path: P
 def test_options_that_exclude_each_other(npuport: Npuport, tmp_path: Path) -> None:
     assert npuport("doctor", "--plan", "torch 2.7", "--compare", "a", "b").code == 2
     assert npuport("doctor", "--install-script", tmp_path / "x.sh").code == 2
+
+
+def test_a_check_is_explained(npuport: Npuport) -> None:
+    for word in ("ND303", "nd303", "torch-npu-for-other-torch"):
+        result = npuport("explain", word)
+        assert result.code == 0 and "undefined symbol" in result.out and "issues/35" in result.out

@@ -73,9 +73,6 @@ HARDWARE = (
         "Driver 24.1.rc2 is older than 25.0.RC1",
         "Upgrade driver",
     ),
-    Case(
-        "ND106", GOOD.running(groups=("ada",)), "User ada is not in the group HwHiAiUser", "usermod -aG HwHiAiUser ada"
-    ),
     Case("ND107", IN_CONTAINER.without("/dev/hisi_hdc"), "/dev/hisi_hdc", "--device /dev/hisi_hdc"),
     Case("ND107", IN_CONTAINER.without("/dev/davinci"), "/dev/davinci0", "--device /dev/davinci0"),
     Case("ND108", IN_CONTAINER.running(shared_memory=64 << 20), "/dev/shm has 64 MiB", "--shm-size"),
@@ -125,7 +122,10 @@ CANN = (
         "ND205", GOOD.having(None, LD_LIBRARY_PATH=f"{TOOLKIT}/lib64"), "no folder of the driver", "driver/lib64/common"
     ),
     Case(
-        "ND206", GOOD.without(f"{TOOLKIT}/opp/built-in/op_impl"), "operators for no chip, not for Ascend910B3", "910b"
+        "ND206",
+        GOOD.without(f"{TOOLKIT}/opp/built-in/op_impl", f"{TOOLKIT}/opp_kernel"),
+        "operators for no chip, not for Ascend910B3",
+        "Ascend-cann-kernels-910b of CANN 8.2.RC1",
     ),
     Case(
         "ND206",
@@ -271,6 +271,12 @@ PACKAGES = (
     ),
     Case("ND320", GOOD.running(python="3.11.9"), "no _C for Python 3.11.9", "--force-reinstall"),
     Case("ND321", GOOD.having(None, TORCH_DEVICE_BACKEND_AUTOLOAD="0"), "AUTOLOAD is 0", "import torch_npu"),
+    Case(
+        "ND326",
+        GOOD.having(None, VIRTUAL_ENV="/home/ada/other"),
+        "The active environment is /home/ada/other; this looked at /home/ada/venv",
+        "--python /home/ada/other/bin/python",
+    ),
     Case(
         "ND322",
         with_package("torch_npu", "2.5.1", machine=with_cann("8.1.RC1")),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -47,6 +48,12 @@ def doctor(
         Path | None,
         typer.Option("--install-script", metavar="FILE", help="With --plan: also write a script that installs it."),
     ] = None,
+    python: Annotated[
+        Path | None,
+        typer.Option(
+            "--python", metavar="FILE", help="The Python that trains, if it is not the one that runs npuport."
+        ),
+    ] = None,
     fail_on: Annotated[
         FailOn, typer.Option("--fail-on", help="End with 1 for anything at least this severe.")
     ] = FailOn.ERROR,
@@ -67,21 +74,26 @@ def doctor(
     elif plan is not None and Path(plan).is_file():
         _requirements(Path(plan), as_json=as_json, fail_on=fail_on)
     elif plan is not None:
-        _plan(plan, install_to, as_json=as_json, time_limit=time_limit)
+        _plan(plan, install_to, as_json=as_json, seen=partial(_environment, time_limit, python))
     else:
-        _machine(as_json=as_json, markdown=markdown, with_names=with_names, fix_to=fix_to, fail_on=fail_on,
-                 time_limit=time_limit)  # fmt: skip
+        _machine(
+            _environment(time_limit, python),
+            as_json=as_json,
+            markdown=markdown,
+            with_names=with_names,
+            fix_to=fix_to,
+            fail_on=fail_on,
+        )
 
 
 def _machine(
-    *, as_json: bool, markdown: bool, with_names: bool, fix_to: Path | None, fail_on: FailOn, time_limit: float
+    environment: Environment, *, as_json: bool, markdown: bool, with_names: bool, fix_to: Path | None, fail_on: FailOn
 ) -> None:
     from dataclasses import asdict
 
     from npuport.environment.checks.registry import diagnose
     from npuport.environment.headline import headline
 
-    environment = _environment(time_limit)
     found = diagnose(environment)
     if as_json:
         from npuport.report.doctor_json import doctor_json
@@ -112,7 +124,7 @@ def _markdown(environment: Environment, found: Sequence[Diagnosis], with_names: 
     return text if with_names else scrubbed(text, environment.user)
 
 
-def _plan(wish: str, install_to: Path | None, *, as_json: bool, time_limit: float) -> None:
+def _plan(wish: str, install_to: Path | None, *, as_json: bool, seen: Callable[[], Environment]) -> None:
     from dataclasses import asdict, replace
 
     from npuport.environment.plan.plan import make_plan
@@ -121,7 +133,7 @@ def _plan(wish: str, install_to: Path | None, *, as_json: bool, time_limit: floa
 
     words = wish.split()
     if "here" in words or "here," in words:
-        machine = request_from_machine(_environment(time_limit))
+        machine = request_from_machine(seen())
         rest = " ".join(word for word in words if word not in ("here", "here,"))
         asked = request_from_text(rest) if rest else machine
         request = replace(machine, **{name: value for name, value in asdict(asked).items() if value})
@@ -197,11 +209,11 @@ def _compare(first: Path, second: Path, *, as_json: bool) -> None:
     raise SystemExit(FINDINGS if found else CLEAN)
 
 
-def _environment(time_limit: float) -> Environment:
+def _environment(time_limit: float, python: Path | None) -> Environment:
     from npuport.environment import machine
     from npuport.environment.probe import probe
 
-    return probe(machine.this_machine(time_limit))
+    return probe(machine.this_machine(time_limit, python))
 
 
 def _exit_code(found: Sequence[Diagnosis], fail_on: FailOn) -> int:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
         Chip,
         CudaName,
         CustomOperator,
+        EnvironmentCheck,
         ErrorCode,
         Library,
         Operator,
@@ -43,12 +44,30 @@ def what_is_known(word: str) -> Iterator[str]:
         yield from _variable(variable)
     elif (ascend := facts.ascend_variable(word)) is not None:
         yield from _ascend_variable(ascend)
+    elif (checked := _environment_check(word)) is not None:
+        yield from _check(checked)
     elif name is not None:
         yield from _torch_name(name)
     elif operator is not None:
         yield from _operator(operator)
     else:
         yield from _error(word)
+
+
+def _environment_check(word: str) -> EnvironmentCheck | None:
+    """The check of `npuport doctor` with this code or name."""
+    from npuport.facts import all_environment_checks
+
+    return next((one for one in all_environment_checks() if word.upper() == one.code or word.lower() == one.name), None)
+
+
+def _check(entry: EnvironmentCheck) -> Iterator[str]:
+    from npuport.report.language import translate
+
+    yield f"{entry.code} {entry.name} ({entry.severity.value})"
+    yield f"  {translate(entry.why)}"
+    yield f"  {translate('`npuport doctor` looks for it on this machine.')}"
+    yield _source(entry.basis)
 
 
 def _operator_of(word: str) -> str:
@@ -240,6 +259,7 @@ def _known() -> dict[str, str]:
     words += [entry.name for entry in facts.all_ascend_variables()]
     words += [entry.name for entry in facts.all_libraries()]
     words += [entry.name for entry in facts.all_chips()]
+    words += [part for entry in facts.all_environment_checks() for part in (entry.code, entry.name)]
     words += [f"torch_npu.{entry.name}" for entry in facts.all_custom_operators()]
     words += facts.all_operators()
     return {word.lower(): word for word in words}

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
+from npuport.errors import UserError
+
+_OTHER_PYTHON = 10.0  # seconds that another Python may take to start
 _TEXT_LIMIT = 4 << 20  # bytes; no file that is read here is larger
 
 
@@ -89,28 +96,55 @@ class Machine:
             return name
 
 
-def this_machine(time_limit: float) -> Machine:
-    """The machine that runs us; a command is given up after ``time_limit`` seconds."""
-    return Machine(Path("/"), dict(os.environ), lambda command: run_command(command, time_limit), this_process())
+def this_machine(time_limit: float, python: Path | None = None) -> Machine:
+    """The machine that runs us, with the Python that runs us or another; a command may take ``time_limit`` seconds.
+
+    Raises:
+        UserError: ``python`` does not answer.
+    """
+    process = this_process()
+    if python is not None:
+        process = replace(process, **_python_facts(python))
+    return Machine(Path("/"), dict(os.environ), lambda command: run_command(command, time_limit), process)
+
+
+def _python_facts(python: Path) -> dict[str, Any]:
+    """What another Python says of itself. It imports nothing of its packages."""
+    program = (
+        "import json, platform, sys; print(json.dumps(dict(python=platform.python_version(), "
+        "executable=sys.executable, prefix=sys.prefix, platlibdir=getattr(sys, 'platlibdir', 'lib'), "
+        "search_path=sys.path)))"
+    )
+    answer = run_command((os.fspath(python), "-c", program), _OTHER_PYTHON)
+    try:
+        facts: dict[str, Any] = json.loads(answer.output.strip().splitlines()[-1])
+    except (ValueError, IndexError) as error:
+        raise UserError("{python} does not run as a Python. Check the path.", python=python) from error
+    # With -c the first entry is the current directory, as it would be in an interactive session.
+    return {**facts, "search_path": tuple(path for path in facts["search_path"] if path and not path.endswith(".zip"))}
 
 
 def run_command(command: Sequence[str], time_limit: float) -> Answer:
     """Run a command that only reads, without a terminal, in English."""
     try:
-        done = subprocess.run(
+        child = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            timeout=time_limit,
             env={**os.environ, "LC_ALL": "C"},
-            check=False,
+            start_new_session=True,
         )
-    except subprocess.TimeoutExpired as error:
-        return Answer(None, (error.stdout or b"").decode(errors="replace"), timed_out=True)
     except OSError as error:
         return Answer(None, str(error))
-    return Answer(done.returncode, done.stdout.decode(errors="replace"))
+    try:
+        output, _ = child.communicate(timeout=time_limit)
+    except subprocess.TimeoutExpired:
+        # Not waited for: a program that hangs in the driver does not end, even when it is killed.
+        with contextlib.suppress(OSError):
+            os.killpg(child.pid, signal.SIGKILL)
+        return Answer(None, timed_out=True)
+    return Answer(child.returncode, output.decode(errors="replace"))
 
 
 def this_process() -> Process:

@@ -41,6 +41,7 @@ def probe(machine: Machine) -> Environment:
         network=network.network(machine, devices.nodes),
         rank_table=network.rank_table(machine),
         settings=settings.settings(machine, installed),
+        active_environment=system.active_environment(machine),
         dead_paths=system.dead_paths(machine),
         real_paths=system.real_paths(machine),
         variables=system.variables(machine),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from npuport.facts import ChipFamily
+from npuport.facts import ChipFamily, all_releases
 
 _NEW_NAMES = (8, 5)  # from this CANN on folder and operator packages have other names
 _NOT_FINAL = -1  # a release candidate comes before the release
@@ -34,6 +34,14 @@ def _trimmed(version: str) -> tuple[int, ...]:
     while key and key[-1] == 0:
         key.pop()
     return tuple(key)
+
+
+def table_release(cann: str) -> str:
+    """The CANN in the table of releases that a version belongs to: itself, or what it patches (8.5.0 for 8.5.1)."""
+    known = sorted({one.cann for one in all_releases() if one.cann}, key=release_key)
+    key = release_key(cann)
+    before = [one for one in known if release_key(one) <= key and release_key(one)[:2] == key[:2]]
+    return before[-1] if before else cann
 
 
 def operator_package(family: ChipFamily, cann: str) -> str:

@@ -216,6 +216,7 @@ class Environment:
     network: Network
     rank_table: RankTable | None
     settings: Settings
+    active_environment: bool  # the Python is that of VIRTUAL_ENV or CONDA_PREFIX, or neither is set
     dead_paths: tuple[str, ...]  # variables of CANN whose file or folder does not exist
     real_paths: dict[str, str]  # folders of search paths and CANN's variables, with links followed
     variables: dict[str, str] = field(default_factory=dict)  # those that matter here, nobody's secrets

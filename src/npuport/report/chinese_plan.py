@@ -15,6 +15,7 @@ PLAN_SENTENCES = {
         "驱动 {driver} 早于文档中与该版本配套的 {wanted}：请先升级。"
     ),
     "Hold torch at the version of torch_npu: {lines}.": "请把 torch 固定为 torch_npu 对应的版本：{lines}。",
+    "Look at the Python that trains.": "请检查用于训练的 Python。",
     "Name the chip, and the plan names the package with its operators.": "请说明芯片，方案才能给出其算子包。",
     "No document pairs a driver with this release: see the release notes of its CANN.": (
         "没有文档说明该版本配套的驱动：请查看其 CANN 的发布说明。"
@@ -31,11 +32,15 @@ PLAN_SENTENCES = {
     ),
     "Published are: {near}.": "已发布的有：{near}。",
     "Take the line out.": "请删去该行。",
+    "The active environment is {active}; this looked at {prefix}.": (
+        "已激活的环境是 {active}；本次检查的是 {prefix}。"
+    ),
     "This torch_npu is not on PyPI: download its wheel from the releases of Ascend/pytorch.": (
         "该 torch_npu 不在 PyPI 上：请从 Ascend/pytorch 的发布页下载 wheel。"
     ),
     "Write a pair that exists: {lines}.": "请写成确实存在的配套：{lines}。",
     "Write: {line}": "请写成：{line}",
+    "`npuport doctor` looks for it on this machine.": "`npuport doctor` 会在本机上检查它。",
     "an install script needs the Python. Add it to the plan, for example: Python 3.9": (
         "安装脚本需要 Python 版本。请在方案中加上，例如：Python 3.9"
     ),
@@ -97,5 +102,6 @@ PLAN_SENTENCES = {
         "{place}：{text}，但 torch {version} 与 torchvision {wanted} 配套。"
     ),
     "{place}: {text}: {cause} ({source})": "{place}：{text}：{cause}（{source}）",
+    "{python} does not run as a Python. Check the path.": "{python} 无法作为 Python 运行。请检查路径。",
     "{word} is no version. For example: torch 2.7.1": "{word} 不是版本号。例如：torch 2.7.1",
 }

@@ -142,6 +142,9 @@ REASONS = {
         " _npu_rotary_embedding。"
     ),
     "Other machines cannot reach this one at its loopback address.": "其他机器无法通过回环地址访问本机。",
+    "Packages are those of the Python that is looked at; the training runs in the environment that is active.": (
+        "软件包取自所检查的 Python；而训练在已激活的环境中运行。"
+    ),
     "Programs that honour the proxy send requests for the other machines of the job to it, where they hang.": (
         "遵循代理设置的程序会把发往任务中其他机器的请求交给代理，从而挂起。"
     ),

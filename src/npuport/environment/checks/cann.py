@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from npuport.environment.checks.registry import Problem, check
-from npuport.environment.releases import operator_package, same_release
+from npuport.environment.releases import operator_package, same_release, table_release
 from npuport.environment.snapshot import Cann, Environment
 from npuport.facts import chip, chip_family
 from npuport.findings import say
@@ -115,7 +115,9 @@ def no_operator_package(env: Environment) -> Iterator[Problem]:
         if cann is None or known is None:
             continue
         family = chip_family(known.family)
-        if family.kernels not in cann.kernels:
+        # A package whose folders have other names, in a CANN yet to come, is not called missing.
+        unseen = bool(cann.kernels_version and not cann.kernels) or family.basis.certainty == "inferred"
+        if family.kernels not in cann.kernels and not unseen:
             yield Problem(
                 say("CANN {version} has operators for {there}, not for {chip} ({kernels}).", version=cann.version,
                     there=", ".join(cann.kernels) or "no chip", chip=name, kernels=family.kernels),
@@ -157,7 +159,7 @@ def no_nnal(env: Environment) -> Iterator[Problem]:
 @check("ND209")
 def nnal_of_other_release(env: Environment) -> Iterator[Problem]:
     """NNAL and CANN are of different releases."""
-    if env.nnal and env.cann and not same_release(env.nnal.version, env.cann.version):
+    if env.nnal and env.cann and not same_release(*map(table_release, (env.nnal.version, env.cann.version))):
         yield Problem(
             say("NNAL is {nnal}, CANN is {cann}.", nnal=env.nnal.version, cann=env.cann.version),
             say("Install toolkit, operator package and NNAL of one release, the one that torch_npu is paired with."),

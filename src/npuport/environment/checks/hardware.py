@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from npuport.environment.checks.registry import Problem, check
 from npuport.environment.probes.ascend import MANAGERS
-from npuport.environment.releases import release_key
+from npuport.environment.releases import release_key, table_release
 from npuport.environment.snapshot import Environment
 from npuport.facts import all_releases, chip, chip_family
 from npuport.findings import say
@@ -111,7 +111,7 @@ def driver_older_than_cann(env: Environment) -> Iterator[Problem]:
     """The driver is older than the one that documents pair with the CANN in use."""
     if env.driver is None or env.cann is None:
         return
-    paired = [one.driver for one in all_releases() if one.driver and one.cann == env.cann.version]
+    paired = [one.driver for one in all_releases() if one.driver and one.cann == table_release(env.cann.version)]
     if paired and release_key(env.driver.version) < min(map(release_key, paired)):
         wanted = min(paired, key=release_key)
         yield Problem(
@@ -131,7 +131,8 @@ def user_outside_group(env: Environment) -> Iterator[Problem]:
     if env.user.uid == 0:
         return
     outside = env.driver is not None and env.driver.for_all is False and env.driver.group not in env.user.groups
-    if env.driver is not None and (env.devices.unusable or outside):
+    # Nodes that may be opened all the same, as in many containers, need no group.
+    if env.driver is not None and (env.devices.unusable or (outside and not env.devices.nodes)):
         yield Problem(
             say("User {user} is not in the group {group}.", user=env.user.name, group=env.driver.group)
             if outside

@@ -136,6 +136,20 @@ def torch_npu_not_loaded(env: Environment) -> Iterator[Problem]:
         )
 
 
+@check("ND326")
+def other_python_active(env: Environment) -> Iterator[Problem]:
+    """An environment is active, and another Python was looked at."""
+    active = env.variables.get("VIRTUAL_ENV") or env.variables.get("CONDA_PREFIX")
+    if active and not env.active_environment:
+        yield Problem(
+            say(
+                "The active environment is {active}; this looked at {prefix}.", active=active, prefix=env.python.prefix
+            ),
+            say("Look at the Python that trains."),
+            (f"npuport doctor --python {active}/bin/python",),
+        )
+
+
 def _rebuild(package: str) -> Iterator[str]:
     if package.startswith("mmcv"):
         yield "pip uninstall -y mmcv mmcv-full mmcv-lite"

@@ -11,7 +11,7 @@ from packaging.version import InvalidVersion, Version
 
 from npuport.environment.checks.registry import Problem, check
 from npuport.environment.probes.packages import normalized
-from npuport.environment.releases import release_key, same_release
+from npuport.environment.releases import release_key, same_release, table_release
 from npuport.environment.snapshot import Environment, Package
 from npuport.facts import (
     Release,
@@ -70,7 +70,8 @@ def no_torch_npu(env: Environment) -> Iterator[Problem]:
     if torch is None or env.package("torch-npu") or not env.has_npu:
         return
     releases = [one for one in torch_npu_for(base(torch.version)) if one.on_pypi]
-    fitting = [one for one in releases if env.cann and one.cann == env.cann.version] or releases
+    line = table_release(env.cann.version) if env.cann else ""
+    fitting = [one for one in releases if one.cann == line] or releases
     if fitting:
         yield Problem(
             say("torch {torch} is installed without torch_npu.", torch=torch.version),
@@ -104,12 +105,13 @@ def torch_npu_for_other_torch(env: Environment) -> Iterator[Problem]:
 def torch_npu_for_other_cann(env: Environment) -> Iterator[Problem]:
     """torch_npu and CANN are not of one row of the table of versions."""
     release, cann, torch = release_of(env), env.cann, env.package("torch")
-    if release is None or release.cann is None or cann is None or same_release(release.cann, cann.version):
+    if release is None or release.cann is None or cann is None:
         return
-    others = [
-        one.torch_npu for one in torch_npu_for(release.torch) if one.cann and same_release(one.cann, cann.version)
-    ]
-    served = sorted({one.torch for one in all_releases() if one.cann and same_release(one.cann, cann.version)})
+    line = table_release(cann.version)
+    if same_release(release.cann, line):
+        return
+    others = [one.torch_npu for one in torch_npu_for(release.torch) if one.cann and same_release(one.cann, line)]
+    served = sorted({one.torch for one in all_releases() if one.cann and same_release(one.cann, line)})
     seen = say("torch_npu {npu} is paired with CANN {wanted}; CANN {cann} is in use.", npu=release.torch_npu,
                wanted=release.cann, cann=cann.version)  # fmt: skip
     if others and torch is not None:

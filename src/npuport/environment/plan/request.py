@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from packaging.version import InvalidVersion, Version
 
+from npuport.environment.releases import table_release
 from npuport.environment.snapshot import Environment
 from npuport.errors import UserError
 from npuport.facts import chip, chip_family
@@ -73,7 +74,7 @@ def request_from_machine(env: Environment) -> Request:
     known = chip(env.chips[0]) if len(env.chips) == 1 else None
     return _checked(
         Request(
-            cann=env.cann.version if env.cann else "",
+            cann=table_release(env.cann.version) if env.cann else "",
             python=".".join(env.python.version.split(".")[:2]),
             driver=env.driver.version if env.driver else "",
             chip=known.name if known else "",

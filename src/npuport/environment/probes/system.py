@@ -77,6 +77,12 @@ def variables(machine: Machine) -> dict[str, str]:
     }
 
 
+def active_environment(machine: Machine) -> bool:
+    """Whether the Python is the one that the shell would start: a virtual environment wins over conda's."""
+    active = machine.variables.get("VIRTUAL_ENV") or machine.variables.get("CONDA_PREFIX")
+    return not active or machine.real(active) == machine.real(machine.process.prefix)
+
+
 def dead_paths(machine: Machine) -> tuple[str, ...]:
     """The variables of CANN and HCCL whose file or folder does not exist."""
     return tuple(
