@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from npuport.findings import Edit
 from npuport.rules.base import Context
 from npuport.rules.fusable.attention_layouts import as_owner
-from npuport.rules.fusable.attention_steps import flat
+from npuport.rules.fusable.attention_steps import flat, part
 from npuport.rules.fusable.fragments import Unfit
 from npuport.rules.fusable.renaming import Inputs
 from npuport.source.module import ancestors
@@ -68,7 +68,7 @@ class Arguments:
 
 @dataclass(frozen=True)
 class Causal:
-    """When keys after a query are hidden: ``always``, or under a condition. ``mode`` is the operator's sparse mode."""
+    """That keys after a query are hidden, always or under a condition. ``mode`` is the operator's sparse mode."""
 
     mode: int
     condition: str | None = None
@@ -152,13 +152,12 @@ def kept(dropout: str | None) -> str | None:
 
 def npu_options(causal: Causal | None, query: Query, window: tuple[str, str] | None) -> dict[str, str | None]:
     """The arguments that say what is hidden: ``window`` is what may be seen before and after."""
+    mask = f"{MASK}({query.again}.device)"
     if window is not None:
-        mask = f"{MASK}({query.again}.device)"
         return {"atten_mask": mask, "pre_tockens": window[0], "next_tockens": window[1], "sparse_mode": "4"}
     if causal is None:
         return {}
-    mask = f"{MASK}({query.again}.device)"
-    shown = mask if causal.condition is None else f"{mask} if {causal.condition} else None"
+    shown = mask if causal.condition is None else f"{mask} if {part(causal.condition)} else None"
     return {"atten_mask": shown, "sparse_mode": str(causal.mode)}
 
 

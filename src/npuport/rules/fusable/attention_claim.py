@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from npuport.findings import Claim, Input
 from npuport.rules.base import Context
-from npuport.rules.fusable.attention_layouts import is_folded, key_of
+from npuport.rules.fusable.attention_layouts import is_folded, key_of, without_float
 from npuport.rules.fusable.attention_masks import told
 from npuport.rules.fusable.attention_rewrite import Rewriting
 from npuport.rules.fusable.attention_steps import Step
@@ -61,35 +61,32 @@ def _sizes(found: Rewriting, inputs: Inputs) -> list[tuple[int, int]]:
 
 def _inputs(found: Rewriting) -> Inputs:
     inputs = Inputs()
-    steps = found.steps
-    product, result = steps.product, steps.result
+    product, result = found.steps.product, found.steps.result
     lead = "2" if is_folded(product) else "2, 3"
-    query, key = product.operands[-2:]
     if product.op == "einsum":
-        equation = str(product.value.detail).replace(" ", "")
-        left, right, out = equation.replace("->", ",").split(",")
-        if out[-2] not in left:
-            query, key, left, right = key, query, right, left
-        of = dict(zip(out[:-2], ("2", "3"), strict=False)) | {out[-2]: "S", out[-1]: "T"}
-        _add_tensor(inputs, "query", query, [of.get(letter, "D") for letter in left])
-        _add_tensor(inputs, "key", key, [of.get(letter, "D") for letter in right])
-        value = str(result.value.detail).replace(" ", "").replace("->", ",").split(",")[1]
-        names = dict(zip(str(result.value.detail).replace(" ", ""), out, strict=False))
-        _add_tensor(inputs, "value", result.operands[-1], [of.get(names.get(letter, letter), "D") for letter in value])
+        _add_tensors_of_einsum(inputs, product, result)
     else:
         inner, turned = key_of(product)
-        _add_tensor(inputs, "query", _plain(query), [lead, "S", "D"])
+        _add_tensor(inputs, "query", without_float(product.operands[-2]), [lead, "S", "D"])
         _add_tensor(inputs, "key", inner, [lead, "T", "D"] if turned else [lead, "D", "T"])
         _add_tensor(inputs, "value", result.operands[0], [lead, "T", "D"])
-    for step in steps:
+    for step in found.steps:
         _add_step(inputs, step, lead, found)
     return inputs
 
 
-def _plain(node: ast.expr) -> ast.expr:
-    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "float":
-        node = node.func.value
-    return node
+def _add_tensors_of_einsum(inputs: Inputs, product: Step, result: Step) -> None:
+    query, key = product.operands[-2:]
+    equation = str(product.value.detail).replace(" ", "")
+    left, right, out = equation.replace("->", ",").split(",")
+    if out[-2] not in left:
+        query, key, left, right = key, query, right, left
+    of = dict(zip(out[:-2], ("2", "3"), strict=False)) | {out[-2]: "S", out[-1]: "T"}
+    _add_tensor(inputs, "query", query, [of.get(letter, "D") for letter in left])
+    _add_tensor(inputs, "key", key, [of.get(letter, "D") for letter in right])
+    value = str(result.value.detail).replace(" ", "").replace("->", ",").split(",")[1]
+    names = dict(zip(str(result.value.detail).replace(" ", ""), out, strict=False))
+    _add_tensor(inputs, "value", result.operands[-1], [of.get(names.get(letter, letter), "D") for letter in value])
 
 
 def _add_tensor(inputs: Inputs, name: str, node: ast.expr, sizes: list[str]) -> None:
@@ -98,8 +95,8 @@ def _add_tensor(inputs: Inputs, name: str, node: ast.expr, sizes: list[str]) -> 
 
 def _add_step(inputs: Inputs, step: Step, lead: str, found: Rewriting) -> None:
     if step.condition is not None:
-        name = f"given{sum(one.startswith('given') for one in inputs.values) or ''}"
-        inputs.add("given", step.condition, name)
+        name = inputs.add("given", step.condition, "given")
+        inputs.values[name] = name
     if step.op in {"masked_fill", "where"}:
         hidden, told_to_keep = told(step)
         _add_mask(inputs, hidden, told_to_keep, lead, found.mask.causal)
@@ -107,9 +104,7 @@ def _add_step(inputs: Inputs, step: Step, lead: str, found: Rewriting) -> None:
         inputs.add("bias", step.operands[0], f"tensor({lead}, S, T)")
     elif step.op in {"mul", "div"} and not isinstance(step.operands[0], ast.Constant):
         number = step.operands[0]
-        if any(isinstance(node, ast.Name) and node.id in {"self"} for node in ast.walk(number)) or _has_own_names(
-            number, inputs
-        ):
+        if _has_own_names(number, inputs):
             power = "0.5" if step.op == "div" else "-0.5"
             inputs.add("scale", number, f"D ** {power}" if found.scale is None else "0.3")
     elif step.op == "baddbmm" and found.scale is not None and "alpha" in step.named:
@@ -124,7 +119,7 @@ def _has_own_names(node: ast.expr, inputs: Inputs) -> bool:
 
 def _add_mask(inputs: Inputs, hidden: ast.expr, told_to_keep: bool, lead: str, causal: bool) -> None:
     """A mask that hides about a third; for one that is causal, the triangle."""
-    size = f"2, 1, S, T" if "," in lead else "2, S, T"  # noqa: F541
+    size = "2, 1, S, T" if "," in lead else "2, S, T"
     drawn = "torch.ones(S, T, dtype=torch.bool).triu(1)" if causal else f"mask({size})"
     if isinstance(hidden, ast.Compare) and len(hidden.ops) == 1 and isinstance(hidden.comparators[0], ast.Constant):
         holds, right = _COMPARED.get(type(hidden.ops[0])), hidden.comparators[0].value

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from npuport.rules.base import Context
-from npuport.rules.fusable.attention_steps import Step, flat
+from npuport.rules.fusable.attention_steps import Step, flat, part
 from npuport.rules.fusable.dataflow import Flow
 from npuport.rules.fusable.fragments import Unfit
 from npuport.rules.fusable.values import is_low
@@ -67,7 +67,7 @@ def _together(keep: list[tuple[str, Step]], added: list[tuple[str, Step]], conte
     joint = " & " if keep else " + "
     text = joint.join(f"({one})" if len(parts) > 1 else one for one, _ in parts)
     condition = parts[0][1].condition
-    in_full = text if condition is None else f"{text} if {flat(condition, context)} else None"
+    in_full = text if condition is None else f"{part(text)} if {part(flat(condition, context))} else None"
     itself = condition is not None and ast.unparse(condition) == f"{text} is not None"
     return Mask(text if itself else in_full, in_full, bool(keep))
 

@@ -17,7 +17,7 @@ from npuport.rules.fusable.attention_layouts import as_owner, factors, is_folded
 from npuport.rules.fusable.attention_masks import Mask, mask_of
 from npuport.rules.fusable.attention_region import Region, region_of
 from npuport.rules.fusable.attention_scale import scale_of
-from npuport.rules.fusable.attention_steps import Step, Steps, flat, steps_of
+from npuport.rules.fusable.attention_steps import Step, Steps, flat, part, steps_of
 from npuport.rules.fusable.dataflow import Flow
 from npuport.rules.fusable.fragments import Unfit
 from npuport.rules.fusable.match import Match
@@ -190,7 +190,7 @@ def _probability(step: Step, flow: Flow, context: Context) -> str | None:
 def _on_condition(chance: str, training: str | None, step: Step, context: Context) -> str:
     tests = [flat(step.condition, context)] if step.condition is not None else []
     tests += [training] if training is not None else []
-    return f"{chance} if {' and '.join(tests)} else 0.0" if tests else chance
+    return f"{part(chance)} if {' and '.join(map(part, tests))} else 0.0" if tests else chance
 
 
 def _is_dropout(made: ast.expr | None) -> bool:

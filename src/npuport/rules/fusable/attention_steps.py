@@ -55,7 +55,7 @@ def steps_of(match: Match, flow: Flow, context: Context) -> Steps:
     Raises:
         Unfit: for branches that compute different scores.
     """
-    way = _without_choices(match.steps)
+    way = _without_choices(match.steps, match.anchor)
     places = _Places(flow.function)
     made = [
         _step(value, way[index - 1][0] if index else None, condition, places, flow, context)
@@ -65,7 +65,7 @@ def steps_of(match: Match, flow: Flow, context: Context) -> Steps:
     return Steps(made[0], tuple(made[1:softmax]), made[softmax], tuple(made[softmax + 1 : -1]), made[-1])
 
 
-def _without_choices(values: tuple[Value, ...]) -> list[tuple[Value, bool]]:
+def _without_choices(values: tuple[Value, ...], softmax: Value) -> list[tuple[Value, bool]]:
     """The values that are computed in turn, and whether each is done on one branch only.
 
     Raises:
@@ -78,7 +78,8 @@ def _without_choices(values: tuple[Value, ...]) -> list[tuple[Value, bool]]:
             continue
         earlier = [index for index, (one, _) in enumerate(way) if any(one is other for other in value.inputs)]
         if len(value.inputs) != 2 or len(earlier) != 2 or value.node is not None:
-            raise Unfit("branches compute different scores")
+            after = any(one is softmax for one, _ in way)
+            raise Unfit(f"branches compute different {'weights' if after else 'scores'}")
         start = min(earlier) + 1
         if any(conditional for _, conditional in way[start:]):
             raise Unfit("branches within branches")
@@ -151,5 +152,12 @@ def _operands(node: ast.expr, flow: Flow, context: Context) -> tuple[list[ast.ex
 
 
 def flat(node: ast.expr, context: Context) -> str:
-    """The source of an expression on one line."""
-    return " ".join(context.module.segment(node).split())
+    """The source of an expression on one line; of one on several, which may hold comments, as Python writes it."""
+    text = context.module.segment(node)
+    return ast.unparse(node) if "\n" in text else text
+
+
+def part(text: str) -> str:
+    """The source of an expression that is to be an operand of ``and`` or ``if``, which bind less than all others."""
+    loose = isinstance(ast.parse(text, mode="eval").body, ast.IfExp | ast.BoolOp | ast.Lambda | ast.NamedExpr)
+    return f"({text})" if loose else text

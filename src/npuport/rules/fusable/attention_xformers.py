@@ -26,6 +26,7 @@ from npuport.rules.fusable.fragments import Unfit
 from npuport.rules.fusable.match import name_in_scope
 from npuport.rules.fusable.ranks import rank_before, rank_of
 from npuport.rules.fusable.renaming import Inputs
+from npuport.rules.fusable.rewriting import without
 
 _FUNCTIONS = {"xformers.ops.memory_efficient_attention", "xformers.ops.fmha.memory_efficient_attention"}
 _NAMES = ("query", "key", "value", "attn_bias", "p", "scale")
@@ -204,7 +205,19 @@ def _own(call: ast.Call, given: Arguments, bias: _Bias, rank: int, context: Cont
     named["dropout_p"] = calls.dropout_of(given.get("p"), context)
     text = laid_out(name, calls.joined(tensors, named), after, span, context)
     needs = "torch" if functional == "torch.nn.functional" else None
-    return context.fix([Edit(*span, text)], Applicability.UNSAFE, f"call {name}", needs=needs, claim=claim)
+    edits = _without_mask(given.get("attn_bias"), call, context) if bias.causal is not None else []
+    return context.fix([*edits, Edit(*span, text)], Applicability.UNSAFE, f"call {name}", needs=needs, claim=claim)
+
+
+def _without_mask(node: ast.expr | None, call: ast.Call, context: Context) -> list[Edit]:
+    """The removal of ``mask = LowerTriangularMask()`` where only this call reads the name."""
+    function = function_around(call)
+    if not isinstance(node, ast.Name) or function is None:
+        return []
+    nodes = list(ast.walk(function))
+    made = [one for one in nodes if isinstance(one, ast.Assign) and ast.unparse(one.targets[0]) == node.id]
+    uses = [one for one in nodes if isinstance(one, ast.Name) and one.id == node.id]
+    return [without(made[0], context)] if len(made) == 1 and len(uses) == 2 and made[0] in function.body else []
 
 
 def _npu(call: ast.Call, given: Arguments, bias: _Bias, rank: int, context: Context) -> Fix:
@@ -227,9 +240,9 @@ def _npu(call: ast.Call, given: Arguments, bias: _Bias, rank: int, context: Cont
         queries, keys = (f"list(itertools.accumulate({text}))" for text in bias.lengths)
         named |= {"actual_seq_qlen": queries, "actual_seq_kvlen": keys}
         needs.append("itertools")
-    edits: list[Edit] = []
+    edits = _without_mask(given.get("attn_bias"), call, context)
     if bias.causal is not None:
-        edits = calls.needed_by_mask(call, context)
+        edits += calls.needed_by_mask(call, context)
         needs += ["functools", "torch"]
     inputs = _inputs(given, rank, bias)
     calls.name_query(query, given.must("query"), inputs)
