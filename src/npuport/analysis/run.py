@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from npuport.errors import UserError
 from npuport.findings import Finding
-from npuport.rules.cache import FindingsCache, key_of
-from npuport.rules.engine import all_rules, check_file
+from npuport.rules.cache import Checked, FindingsCache, check
+from npuport.rules.engine import all_rules
 from npuport.rules.files import FILE_RULES
 from npuport.rules.settings import Settings
 from npuport.source.files import FileKind, Skipped, SourceFile, Tree
@@ -66,25 +66,26 @@ def _checked(
     progress: Progress | None,
     cache: FindingsCache | None,
 ) -> tuple[tuple[Finding, ...], tuple[Failure, ...]]:
-    key = key_of(files, settings) if cache is not None else ""
-    known = cache.read(key) if cache is not None else {}
-    unknown = [file for file in files if file.path not in known]
+    project = Project(files)
+    remembered = cache.open(files, settings, project) if cache is not None else None
+    found = remembered.findings if remembered is not None else {}
+    unknown = [file for file in files if file.path not in found]
     if progress and len(files) > len(unknown):
         progress(len(files) - len(unknown))
-    results = map_files(_check, unknown, (Project(files), settings), jobs, progress)
-    new = {file.path: found for file, found in zip(unknown, results, strict=True) if not isinstance(found, Failure)}
-    if cache is not None and new:
-        cache.write(key, {**known, **new})
-    together = {**known, **new}
-    findings = tuple(finding for file in files for finding in together.get(file.path, ()))
+    results = map_files(_check, unknown, (project, settings, remembered is not None), jobs, progress)
+    new = {file.path: one for file, one in zip(unknown, results, strict=True) if not isinstance(one, Failure)}
+    if remembered is not None:
+        remembered.keep(new)
+    found.update((path, one.findings) for path, one in new.items())
+    findings = tuple(finding for file in files for finding in found.get(file.path, ()))
     return findings, tuple(result for result in results if isinstance(result, Failure))
 
 
 _ENGINE = re.compile(r"NP(?:[09]\d{0,2}|613|614)")  # findings that the engine makes itself, without a rule class
 
 
-def _check(source: SourceFile, context: tuple[Project, Settings]) -> list[Finding]:
-    return check_file(source, *context)
+def _check(source: SourceFile, context: tuple[Project, Settings, bool]) -> Checked:
+    return check(source, *context)
 
 
 def select(findings: Iterable[Finding], chosen: Sequence[str], ignored: Sequence[str]) -> tuple[Finding, ...]:

@@ -130,7 +130,7 @@ def analyze(
     if target is None and path.is_dir():
         settings = suited(settings, tree)
     with progress(len(tree.files), "reading") as advance:
-        analysis = run_rules(tree, settings, jobs, advance, None if no_cache else findings_cache())
+        analysis = run_rules(tree, settings, jobs, advance, None if no_cache else findings_cache(path))
     if run_report is not None:
         analysis = _with_run(run_report, analysis, tree)
     findings = choose(analysis.findings, codes(select or ()), codes(ignore or ()))

@@ -147,7 +147,7 @@ def convert(
     prove = _prover(settings.chip) if verify and unsafe_fixes else None
     with progress(len(tree.files), "converting") as advance:
         conversion = convert_files(
-            tree.files, settings, unsafe_fixes, jobs, advance, None if no_cache else findings_cache(), prove
+            tree.files, settings, unsafe_fixes, jobs, advance, None if no_cache else findings_cache(source), prove
         )
     if mode is Mode.COPY and output is not None:
         _write_copy(tree, conversion, settings, output, force)

@@ -97,11 +97,11 @@ def make_settings(target: str, torch_version: str, chip: str, apex: str = "torch
         raise UserError("{message}.", message=error) from error
 
 
-def findings_cache() -> FindingsCache:
-    """Where findings are kept from run to run."""
+def findings_cache(tree: Path) -> FindingsCache:
+    """Where the findings of a tree are kept from run to run."""
     from npuport.rules.cache import FindingsCache, default_folder
 
-    return FindingsCache(default_folder())
+    return FindingsCache(default_folder(), str(tree.resolve()))
 
 
 def suited(settings: Settings, tree: Tree) -> Settings:

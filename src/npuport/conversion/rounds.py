@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import count
 
 from npuport.conversion.changes import Change, changes
@@ -12,8 +13,8 @@ from npuport.conversion.convert import BrokenFixError, Converted, convert_text
 from npuport.conversion.proofs import Prover, claims_of, judged
 from npuport.conversion.residue import Occurrence, unexplained
 from npuport.findings import Claim, Edit, Finding, Severity, Verdict
-from npuport.rules.cache import FindingsCache, key_of
-from npuport.rules.engine import check_file, that_may_ask_for_edits
+from npuport.rules.cache import Checked, FindingsCache, check
+from npuport.rules.engine import that_may_ask_for_edits
 from npuport.rules.settings import Settings
 from npuport.source.files import SourceFile
 from npuport.source.parallel import Failure, Progress, map_files
@@ -70,12 +71,13 @@ class _Task:
     unsafe: bool
     frozen: frozenset[str]  # files that must stay as they are
     known: Mapping[str, list[Finding]]  # findings by path, of files checked before
+    noting: bool  # what the findings of others depend on, for the cache
     verdicts: Mapping[Claim, Verdict] | None  # on the claims that fixes rest on; None if nobody wants a proof
 
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    findings: list[Finding]
+    checked: Checked
     left: tuple[Finding, ...]
     converted: Converted | None  # None where nothing changes: texts of a whole tree need not go from process to process
     unexplained: tuple[Occurrence, ...]
@@ -125,16 +127,17 @@ def convert_files(
     for number in count():  # ends: from ROUNDS on, every round that moves anything freezes one more file
         everything = [state.current for state in states]
         project = Project(everything, before=files, earlier=project)
-        key = key_of(everything, settings, files if number else ()) if cache is not None else ""
-        known = cache.read(key) if cache is not None else {}
-        if cache is not None and not known and number == 0:
+        remembered = cache.open(everything, settings, project, files if number else ()) if cache is not None else None
+        if remembered is not None and number == 0:
+            # What the conversion would find itself is part of what an analysis found.
             analysed = replace(settings, edits_only=False)
-            known = _of_an_analysis(cache.read(key_of(everything, analysed)), settings)
-        task = _Task(project, settings, unsafe, frozenset(failures), known, verdicts)
+            remembered = remembered.filled_up(analysed, partial(that_may_ask_for_edits, settings=settings))
+        known = remembered.findings if remembered is not None else {}
+        task = _Task(project, settings, unsafe, frozenset(failures), known, remembered is not None, verdicts)
         current = [state.current for state in looked_at]
         latest = map_files(_convert_once, current, task, jobs, progress if number == 0 else None)
-        if cache is not None:
-            _keep(latest, current, known, key, cache)
+        if remembered is not None:
+            remembered.keep(_new(latest, current, known))
         moved: set[str] = set()
         for state, outcome in zip(looked_at, latest, strict=True):
             path = state.current.path
@@ -179,7 +182,7 @@ def _proved(outcomes: Mapping[str, _Outcome | Failure], prove: Prover, verdicts:
     Asked when all else has settled, for what a claim says depends on the text around it.
     """
     claims = {
-        path: [claim for claim in claims_of(outcome.findings) if claim not in verdicts]
+        path: [claim for claim in claims_of(outcome.checked.findings) if claim not in verdicts]
         for path, outcome in outcomes.items()
         if not isinstance(outcome, Failure)
     }
@@ -189,25 +192,14 @@ def _proved(outcomes: Mapping[str, _Outcome | Failure], prove: Prover, verdicts:
     return {path for path, of_file in claims.items() if of_file}
 
 
-def _of_an_analysis(found: Mapping[str, list[Finding]], settings: Settings) -> dict[str, list[Finding]]:
-    """What a conversion would have found itself, out of what an analysis found."""
-    return {path: that_may_ask_for_edits(findings, settings) for path, findings in found.items()}
-
-
-def _keep(
-    latest: Sequence[_Outcome | Failure],
-    files: Sequence[SourceFile],
-    known: Mapping[str, list[Finding]],
-    key: str,
-    cache: FindingsCache,
-) -> None:
-    found = {
-        file.path: outcome.findings
+def _new(
+    latest: Sequence[_Outcome | Failure], files: Sequence[SourceFile], known: Collection[str]
+) -> dict[str, Checked]:
+    return {
+        file.path: outcome.checked
         for file, outcome in zip(files, latest, strict=True)
-        if not isinstance(outcome, Failure)
+        if not isinstance(outcome, Failure) and file.path not in known
     }
-    if found.keys() - known.keys():
-        cache.write(key, {**known, **found})
 
 
 def _importers(moved: set[str]) -> re.Pattern[str]:
@@ -226,8 +218,8 @@ def _module_name(path: str) -> str:
 
 def _convert_once(source: SourceFile, task: _Task) -> _Outcome:
     known = task.known.get(source.path)
-    findings = known if known is not None else check_file(source, task.project, task.settings)
-    now = [judged(finding, task.verdicts) for finding in findings]
+    checked = Checked(known) if known is not None else check(source, task.project, task.settings, task.noting)
+    now = [judged(finding, task.verdicts) for finding in checked.findings]
     converted, broken = Converted(source.text, (), tuple(now)), None
     if source.path not in task.frozen:
         try:
@@ -235,6 +227,6 @@ def _convert_once(source: SourceFile, task: _Task) -> _Outcome:
         except BrokenFixError as error:
             broken = Failure(source.path, "", str(error))
     if converted.edits:
-        return _Outcome(findings, converted.left, converted, ())
+        return _Outcome(checked, converted.left, converted, ())
     # Only the round that changes nothing counts, and there the text is that of ``source``.
-    return _Outcome(findings, converted.left, None, tuple(unexplained(source, findings)), broken)
+    return _Outcome(checked, converted.left, None, tuple(unexplained(source, checked.findings)), broken)

@@ -90,12 +90,13 @@ class Context:
     def has_counterpart(self) -> bool:
         """Whether this is CUDA's module where NPUs have one as well: cuda_accelerator.py and npu_accelerator.py."""
         path = self.module.path
-        return any(word in path and path.replace(word, "npu") in self.project.texts for word in ("cuda", "gpu"))
+        return any(word in path and self.project.has(path.replace(word, "npu")) for word in ("cuda", "gpu"))
 
     @property
     def text_before(self) -> str:
         """The text of the file before the conversion that is under way."""
-        return self.project.before.get(self.module.path, self.module.text)
+        before = self.project.text_before(self.module.path)
+        return self.module.text if before is None else before
 
     # -- making findings -------------------------------------------------------------------------------------------
 

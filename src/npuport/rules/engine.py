@@ -76,8 +76,7 @@ def _may_edit(rule: type[Rule], fuse: bool) -> bool:
 
 def _module(source: SourceFile, project: Project) -> Module:
     """The parsed module, shared with the project where it is of this very text."""
-    shared = project.take_up(source.path) if project.texts.get(source.path) == source.text else None
-    return shared or Module(source.path, source.text)
+    return project.take_up(source.path, source.text) or Module(source.path, source.text)
 
 
 def _is_bare_script(source: SourceFile, settings: Settings) -> bool:

@@ -63,7 +63,7 @@ def _is_script(context: Context) -> bool:
         ):
             return True
     folder = posixpath.dirname(context.module.path)
-    in_package = posixpath.join(folder, "__init__.py") in context.project.texts
+    in_package = context.project.has(posixpath.join(folder, "__init__.py"))
     return any(map(_is_work, tree.body)) and not in_package and not _is_imported(context)
 
 
@@ -79,12 +79,16 @@ def _is_imported(context: Context) -> bool:
     line = re.compile(
         rf"(?m)^[ \t]*(?:from[ \t]+[\w.]*\b{re.escape(stem)}[ \t]+import|import[ \t].*\b{re.escape(stem)}\b)"
     )
-    return any(line.search(text) for other, text in context.project.texts.items() if other != path and stem in text)
+    return any(line.search(text) for other, text in context.project.holding(stem) if other != path)
+
+
+def _mentions_cuda(project: Project) -> bool:
+    return _any_with_words(project.holding())
 
 
 @lru_cache(maxsize=2)
-def _mentions_cuda(project: Project) -> bool:
-    return any(has_words(text) for text in project.texts.values())
+def _any_with_words(files: tuple[tuple[str, str], ...]) -> bool:
+    return any(has_words(text) for _, text in files)
 
 
 def _imports_own_code(context: Context) -> bool:

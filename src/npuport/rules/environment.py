@@ -140,8 +140,8 @@ def _settled(name: str, context: Context) -> bool:
     Readers and writers have to change together, so one doubtful value makes all of them doubtful.
     """
     writes = re.compile(rf"{name}[\"']?\s*(?P<sign>\]\s*=(?!=)|,|:|=(?!=))\s*(?P<value>[^\n]{{0,80}})")
-    for text in context.project.texts.values():
-        for match in writes.finditer(text) if name in text else ():
+    for _, text in context.project.holding(name):
+        for match in writes.finditer(text):
             before = text[max(0, match.start() - 30) : match.start()]
             if _READS.search(before) or (match["sign"] == "," and not _CALLED.search(before)):
                 continue

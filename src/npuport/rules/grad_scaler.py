@@ -48,10 +48,14 @@ def prefers_upstream(settings: Settings) -> bool:
     return settings.torch_at_least("2.3") and chip(settings.chip) is not None and not saturates(settings)
 
 
-@lru_cache(maxsize=1)
 def has_fused_optimizers(project: Project) -> bool:
     """Whether the project's text creates fused optimizers, or may."""
-    return any("fused" in text and "optim" in text and _FUSED.search(text) for text in project.texts.values())
+    return _any_fused(project.holding("fused", "optim"))
+
+
+@lru_cache(maxsize=1)
+def _any_fused(files: tuple[tuple[str, str], ...]) -> bool:
+    return any(_FUSED.search(text) for _, text in files)
 
 
 # -- what a program does with the class ------------------------------------------------------------------------------
@@ -236,8 +240,8 @@ def handed_on(local: str, context: Context, *, used: bool) -> bool:
         module = ""  # a sibling writes ``from . import``
     return any(
         _takes(local, here, path, context.project, stars=not public)
-        for path, other in context.project.texts.items()
-        if path != here and module in other and (local in other or (not public and "import *" in other))
+        for path, other in context.project.holding(module)
+        if path != here and (local in other or (not public and "import *" in other))
     )
 
 

@@ -168,7 +168,7 @@ class CompiledForEachShape(Rule):
         assert isinstance(node, ast.If)
         if parent(node) is not None or not _asks_for_main(node.test):
             return
-        if any("set_compile_mode" in text or "jit_compile" in text for text in context.project.texts.values()):
+        if context.project.holding("set_compile_mode") or context.project.holding("jit_compile"):
             return
         yield context.finding(
             self,

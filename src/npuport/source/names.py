@@ -76,6 +76,10 @@ class NameResolver(ABC):
         self.project = project
         self._members: dict[tuple[str, str], set[Meaning] | None] = {}
 
+    def forget(self) -> None:
+        """Forget what was learnt of the names of modules."""
+        self._members.clear()
+
     def name(self, node: ast.expr, scope: Scope) -> str | None:
         """The dotted name outside the project that ``node`` stands for, or None if it has none, or several."""
         kept = vars(node)

@@ -101,8 +101,8 @@ def _notes(script: Script) -> str:
         notes.append(f"line {drawn} draws at random before the processes share anything: seed all of them equally")
     asking = [
         path
-        for path, text in script.context.project.texts.items()
-        if path != script.module.path and "DataParallel" in text and _ASKED.search(text)
+        for path, text in script.context.project.holding("DataParallel")
+        if path != script.module.path and _ASKED.search(text)
     ]
     if asking:
         notes.append(f"{', '.join(asking)} asks isinstance(…, DataParallel): ask for DistributedDataParallel too")
