@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from npuport.analysis import analyze, effort, select
-from npuport.analysis import run as analysis_run
 from npuport.errors import UserError
 from npuport.findings import Applicability, Edit, Finding, Fix, Location, Severity
 from npuport.rules.settings import Settings
@@ -61,8 +60,7 @@ def test_a_crash_names_file_and_rule_and_costs_only_that_file(monkeypatch: pytes
             raise KeyError("boom")
 
     monkeypatch.setattr(
-        analysis_run,
-        "check_file",
+        "npuport.rules.cache.check_file",
         lambda source, *_: Crashing().check() if source.path == "a.py" else [finding(1, Severity.ERROR)],
     )
     analysis = analyze(tree(python("a.py"), python("b.py")), SETTINGS)

@@ -125,7 +125,6 @@ def test_a_latin_1_file_is_read_by_its_cookie(npuport: Npuport, tmp_path: Path) 
 
 
 def test_a_rule_that_crashes_is_named(npuport: Npuport, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from npuport.analysis import run
     from npuport.rules.engine import check_file
 
     def crashing(source, project, settings):  # type: ignore[no-untyped-def]
@@ -133,7 +132,7 @@ def test_a_rule_that_crashes_is_named(npuport: Npuport, project: Path, monkeypat
             raise ZeroDivisionError("boom")
         return check_file(source, project, settings)
 
-    monkeypatch.setattr(run, "check_file", crashing)
+    monkeypatch.setattr("npuport.rules.cache.check_file", crashing)
     result = npuport("analyze", project, "--format", "concise")
     assert result.code == 2
     assert "train.py:3:34: NP101" in result.out
@@ -146,7 +145,7 @@ def test_a_defect_met_on_every_file_is_named_once(
     def crashing(*arguments: object) -> None:  # noqa: ARG001
         raise ZeroDivisionError("boom")
 
-    monkeypatch.setattr("npuport.analysis.run.check_file", crashing)
+    monkeypatch.setattr("npuport.rules.cache.check_file", crashing)
     result = npuport("analyze", project)
     assert result.code == 2
     assert result.err.count("boom") == 1

@@ -165,7 +165,7 @@ def test_what_no_finding_explains_is_a_defect_and_ends_with_2(
     def forgetful(source, project, settings) -> list[Finding]:  # type: ignore[no-untyped-def]
         return [] if source.path == "train.py" else check_file(source, project, settings)
 
-    monkeypatch.setattr("npuport.conversion.rounds.check_file", forgetful)
+    monkeypatch.setattr("npuport.rules.cache.check_file", forgetful)
     result = npuport("convert", project, "-o", tmp_path / "out")
     assert result.code == 2
     assert "1 CUDA reference UNEXPLAINED" in result.out

@@ -104,7 +104,7 @@ def test_ctrl_c_in_a_command(npuport: Npuport, project: Path, monkeypatch: pytes
     def interrupted(*arguments: object) -> None:  # noqa: ARG001
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("npuport.analysis.run.check_file", interrupted)
+    monkeypatch.setattr("npuport.rules.cache.check_file", interrupted)
     result = npuport("analyze", project)
     assert (result.code, result.out, result.err) == (130, "", "npuport: interrupted\n")
 

@@ -7,7 +7,6 @@ import json
 import pytest
 from words import replacing
 
-from npuport.conversion import rounds
 from npuport.conversion.record import Record, diff
 from npuport.conversion.rounds import convert_files
 from npuport.findings import Applicability
@@ -19,7 +18,7 @@ SETTINGS = Settings()
 
 @pytest.fixture
 def record(monkeypatch: pytest.MonkeyPatch) -> Record:
-    monkeypatch.setattr(rounds, "check_file", replacing({"old": "new", "also": "too", "kept": None}))
+    monkeypatch.setattr("npuport.rules.cache.check_file", replacing({"old": "new", "also": "too", "kept": None}))
     text = 'a = old + also\nb = kept\n"""\n```\nold\n```\n"""\n'
     conversion = convert_files([SourceFile("pkg/a.py", FileKind.PYTHON, text)], SETTINGS)
     return Record("demo", conversion, (Skipped("big.txt", "too big", unreadable=False),), SETTINGS)
@@ -62,14 +61,14 @@ def test_the_same_conversion_makes_the_same_bytes(record: Record) -> None:
 
 
 def test_a_fence_in_the_source_does_not_end_the_diff(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rounds, "check_file", replacing({"old": "new"}))
+    monkeypatch.setattr("npuport.rules.cache.check_file", replacing({"old": "new"}))
     conversion = convert_files([SourceFile("a.md", FileKind.TEXT, "````old\n")], SETTINGS)
     text = Record("demo", conversion, (), SETTINGS).markdown().decode()
     assert "`````diff\n-````old\n+````new\n`````\n" in text
 
 
 def test_a_diff_without_newline_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rounds, "check_file", replacing({"old": "new"}))
+    monkeypatch.setattr("npuport.rules.cache.check_file", replacing({"old": "new"}))
     conversion = convert_files([SourceFile("a.txt", FileKind.TEXT, "x\x0cy\rz\nold")], SETTINGS)
     assert diff(conversion.changed).splitlines(keepends=False)[0] == b"--- a/a.txt"
     assert diff(conversion.changed).endswith(

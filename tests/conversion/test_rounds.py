@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from words import Checker, finding_at, replacing
 
-from npuport.conversion import rounds
 from npuport.conversion.rounds import Conversion, convert_files
 from npuport.findings import Applicability, Edit, Finding, Fix
 from npuport.rules.settings import Settings
@@ -22,7 +21,7 @@ def python(text: str, path: str = "a.py") -> SourceFile:
 @pytest.fixture
 def convert(monkeypatch: pytest.MonkeyPatch):  # type: ignore[no-untyped-def]
     def run(checker: Checker, *files: SourceFile) -> Conversion:
-        monkeypatch.setattr(rounds, "check_file", checker)
+        monkeypatch.setattr("npuport.rules.cache.check_file", checker)
         return convert_files(files, SETTINGS)
 
     return run

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 from words import replacing
 
-from npuport.conversion import rounds
 from npuport.conversion.record import JSON, MARKDOWN, Record, diff
 from npuport.conversion.rounds import Conversion, convert_files
 from npuport.conversion.tree import OutputError, Written, check_output, write_copy, write_in_place
@@ -23,7 +22,7 @@ SETTINGS = Settings()
 
 @pytest.fixture(autouse=True)
 def _toy_rules(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rounds, "check_file", replacing({"old": "new", "kept": None}))
+    monkeypatch.setattr("npuport.rules.cache.check_file", replacing({"old": "new", "kept": None}))
 
 
 @pytest.fixture

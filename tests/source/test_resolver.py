@@ -212,7 +212,7 @@ def test_modules_are_let_go_once_they_are_resolved() -> None:
     texts = {f"m{n}.py": f"class C{n}:\n    x = 1\n    def f(self): self.y = C{n}\n" for n in range(40)}
     texts["main.py"] = "".join(f"from m{n} import C{n}\n" for n in range(40))
     project = Project(texts=texts)
-    main = project.take_up("main.py")
+    main = project.take_up("main.py", texts["main.py"])
     assert main is not None
     gc.collect()
     gc.disable()
