@@ -9,27 +9,32 @@ from pathlib import PurePosixPath
 from npuport.findings import Applicability, Edit, Fix
 from npuport.rules.base import Context
 from npuport.rules.fusable.fragments import Unfit
-from npuport.rules.fusable.rewriting import whole_lines
+from npuport.rules.fusable.rewriting import whole_lines, without
 from npuport.source.module import parent
+
+_SCOPES = (type(None), ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def unused_import(node: ast.Import | ast.ImportFrom, modules: tuple[str, ...], context: Context) -> Fix | None:
-    """The removal of what an import at the head of the file brings in from ``modules``, if a conversion left it unused.
+    """The removal of what an import of a file or a function brings in from ``modules``, if a conversion left it unused.
 
     Imports under ``try`` and ``if`` stay: they tell the program what is there.
     """
-    before, now = context.text_before, context.module.text
-    if before == now or context.settings.keep_lines or parent(node) is not None:
+    before = context.text_before
+    around = parent(node)
+    if before == context.module.text or context.settings.keep_lines or not isinstance(around, _SCOPES):
         return None
     if isinstance(node, ast.ImportFrom) and node.module not in modules:
         return None
     left: list[ast.alias] = []
     gone: list[ast.alias] = []
+    used = _names_used(context.module.tree)
     for alias in node.names:
         of_library = isinstance(node, ast.ImportFrom) or alias.name in modules
-        name = alias.asname or alias.name
-        used_before, used_now = (len(re.findall(rf"\b{re.escape(name)}\b", text)) for text in (before, now))
-        (gone if of_library and used_now == 1 < used_before and not _is_exported(name, context) else left).append(alias)
+        name = alias.asname or alias.name.partition(".")[0]
+        once_used = re.search(rf"\b{re.escape(name)}[(.]", before) is not None
+        unused = of_library and once_used and name not in used and not _is_exported(name, context)
+        (gone if unused else left).append(alias)
     if not gone:
         return None
     start, end = context.module.lines.span(node)
@@ -45,9 +50,18 @@ def without_statement(node: ast.stmt, context: Context) -> Fix | None:
     if len(getattr(parent(node), "body", [node, node])) < 2:
         return None
     try:
-        return context.fix([Edit(*whole_lines(node, context), "")], Applicability.UNSAFE)
+        at_head = Edit(*whole_lines(node, context), "")  # the empty lines there are not the import's
+        edit = at_head if parent(node) is None else without(node, context)
+        return context.fix([edit], Applicability.UNSAFE)
     except Unfit:
         return None
+
+
+def _names_used(tree: ast.Module) -> set[str]:
+    """Every name that is read, and every text that may be one, as in ``__all__``."""
+    nodes = list(ast.walk(tree))
+    texts = {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+    return texts | {node.id for node in nodes if isinstance(node, ast.Name)}
 
 
 def _is_exported(name: str, context: Context) -> bool:
