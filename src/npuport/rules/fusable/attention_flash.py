@@ -95,6 +95,9 @@ class FlashAttentionCall(Rule):
             fix = _agnostic(node, function, context) if context.agnostic else _npu(node, function, context)
         except Unfit as why:
             message += f"; left as it is, for {why}"
+        is_causal = fix is not None and context.agnostic and any("is_causal" in edit.new for edit in fix.edits)
+        if is_causal and function.tensors != ("qkv",):
+            message = "; its causal mask starts top left, so this is for as many queries as keys"
         instead = "scaled_dot_product_attention" if context.agnostic else fact.call
         yield context.finding(
             self, node.func, f"flash-attn does not run on an NPU: {instead} computes this{message}",
