@@ -77,6 +77,8 @@ class Fragment:
         if value.op in {"half", "part"} and "of" in value.named:
             assert isinstance(value.detail, tuple)
             return ast.Subscript(self._expression(value.named["of"]), ast.Constant(value.detail[0]))
+        if value.op == "part" and isinstance(value.detail, int) and not isinstance(value.node, ast.Subscript):
+            return ast.Subscript(self._expression(value.first), ast.Constant(value.detail))  # a, b = x.shape
         if value.op == "tuple" and value.node is None:
             return ast.Tuple([self._expression(one) for one in value.inputs])
         if value.node is None or value.op == "parameter":
@@ -90,7 +92,7 @@ class Fragment:
         full = self._full_name(value.node)
         if full is not None:
             return full
-        if value.op == "attribute" and value.first.op != "name":
+        if value.op == "attribute" and (id(value.first) in self._known or value.first.op not in {"name", "parameter"}):
             return ast.Attribute(self._expression(value.first), str(value.detail))
         raise Unfit(f"it depends on {ast.unparse(value.node)}")
 
@@ -99,6 +101,8 @@ class Fragment:
         return _parsed(name) if name is not None and name.startswith(_MODULES) else None
 
     def _child(self, node: ast.expr) -> ast.expr:
+        if isinstance(node, ast.Starred):
+            return ast.Starred(self._child(node.value))
         value = self._flow.value(node)
         if value is not None:
             return self._expression(value)

@@ -60,7 +60,10 @@ def _activation(activated: Value) -> tuple[str, dict[int, str]]:
     if activated.op == "silu":
         return "", {id(activated): "torch.nn.functional.silu"}
     if activated.op == "activation":
-        return f"isinstance({ast.unparse(node.func)}, torch.nn.SiLU)", {id(activated): "torch.nn.functional.silu"}
+        name = ast.unparse(node.func)
+        is_function = name.endswith("func")  # Megatron's configuration holds functions, those of others modules
+        asked = f"{name} is torch.nn.functional.silu" if is_function else f"isinstance({name}, torch.nn.SiLU)"
+        return asked, {id(activated): "torch.nn.functional.silu"}
     raise Unfit("which form of gelu it is, is said elsewhere")
 
 

@@ -73,14 +73,14 @@ def name_in_scope(module: str, at: ast.AST, context: Context) -> str:
     return min(own, key=len) if own else module
 
 
-def cast_back(result: Value, subject: Value) -> Value:
-    """The cast of a result to the dtype of ``subject``, where there is one: fused operators give that dtype."""
+def cast_back(result: Value, *subjects: Value) -> Value:
+    """The cast of a result to the dtype of one of ``subjects``, where there is one: fused operators give that dtype."""
     if len(result.uses) != 1 or result.uses[0].op != "cast":
         return result
     cast = result.uses[0]
-    aim = cast.inputs[1] if len(cast.inputs) > 1 else None
+    aim = cast.inputs[1] if len(cast.inputs) > 1 else cast.named.get("dtype")
     is_dtype = aim is not None and aim.op == "attribute" and aim.detail == "dtype"
-    return cast if aim is not None and bare(aim.first if is_dtype else aim) is subject else result
+    return cast if aim is not None and bare(aim.first if is_dtype else aim) in subjects else result
 
 
 def is_available(operator: str, context: Context) -> bool:

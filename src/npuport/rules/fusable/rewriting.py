@@ -47,16 +47,17 @@ def replacement(
     claim = Claim(tuple(described for described, _ in inputs), _body(before, old), _body(after, new), cases, deviation)
     place = place_of([value for value, _ in results], before.used, flow)
     calls = {id(value.node): call for value, call in results}
-    texts, conditions = [], []
+    texts: list[tuple[Slot, str]] = []
+    condition = ""
     for slot in place.slots:
         write = _writer([value for _, value in inputs], slot, place, flow, context)
         texts.append((slot, _spelled(calls[id(slot.node)](write), context)))
-        conditions.append(_condition(inputs, when, write, context))
-    condition = conditions[0]
-    _check([*(text for _, text in texts), condition], context)
+        condition = condition if len(texts) > 1 else _condition(inputs, when, write, context)
+    written = [*(text for _, text in texts), condition]
+    _check(written)
     edits = _guarded(place, texts, condition, flow, context) if condition else _replaced(place, texts, context)
     title = f"put {texts[0][1]} there"
-    needs = None if context.agnostic else "torch_npu"
+    needs = tuple(name for name in ("torch", "torch_npu") if any(re.search(rf"\b{name}\.", text) for text in written))
     return context.fix(edits, Applicability.UNSAFE, title, needs=needs, claim=claim)
 
 
@@ -131,15 +132,12 @@ def _is_other_module(statement: ast.stmt, node: ast.expr) -> bool:
     )
 
 
-def _check(texts: Sequence[str], context: Context) -> None:
-    """Refuse texts that need what is not there, or compute something twice."""
+def _check(texts: Sequence[str]) -> None:
+    """Refuse texts that compute something twice."""
     calls = (text[one.start() :] for text in texts for one in re.finditer(r"\bself[\w.]*\(", text))
     again = next((call for call in map(_first_call, calls) if any(text.count(call) > 1 for text in texts)), None)
     if again is not None:
         raise Unfit(f"{again} would be computed twice")
-    has_torch = any(one.target == "torch" for one in context.module.scope.bindings.get("torch", []))
-    if not has_torch and any(re.search(r"\btorch\.", text) for text in texts):
-        raise Unfit("the module does not import torch by that name")
 
 
 def _first_call(text: str) -> str:

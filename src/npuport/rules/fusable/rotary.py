@@ -102,10 +102,11 @@ def _mode_of_own(call: Value, flow: Flow, context: Context) -> str | None:
     """The mode of a function called rotate_half or the like: from its body where that is here, else from its name."""
     node = call.node
     assert isinstance(node, ast.Call)
-    own = next((one for one in context.module.tree.body if getattr(one, "name", "") == call.detail), None)
-    if isinstance(own, ast.FunctionDef) and own is not flow.function:
-        inner = flow_of(own, context)
-        modes = [found[1] for one in inner.values if (found := rotated_by(one, inner, context)) is not None]
+    own = context.resolver.definition(node.func, flow.scope)
+    if own is not None and isinstance(own.node, ast.FunctionDef) and own.node is not flow.function:
+        there = Context(own.module, context.project, context.settings)
+        inner = flow_of(own.node, there)
+        modes = [found[1] for one in inner.values if (found := rotated_by(one, inner, there)) is not None]
         return modes[0] if modes else None
     return "interleave" if _BY_PAIRS.search(str(call.detail)) else "half"
 

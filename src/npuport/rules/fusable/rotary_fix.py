@@ -10,7 +10,7 @@ from npuport.rules.fusable.dataflow import Flow
 from npuport.rules.fusable.fragments import Unfit
 from npuport.rules.fusable.match import Match, cast_back
 from npuport.rules.fusable.rewriting import Call, Write, replacement
-from npuport.rules.fusable.values import Value
+from npuport.rules.fusable.values import Value, same
 
 # (batch, heads, sequence, width), (batch, sequence, heads, width) and (tokens, heads, width); the factors' width is W.
 _SHAPES = (
@@ -30,16 +30,35 @@ def rotary_fix(matches: Sequence[Match], flow: Flow, context: Context) -> Fix:
         raise Unfit("its factors are complex numbers, and the operator takes a cosine and a sine")
     inputs: dict[int, tuple[Input, Value]] = {}
     results = []
+    subjects = [match.roles["input"] for match in matches]
     for match in matches:
-        for role, name, size in (("input", "x", "X"), ("cos", "cos", "C"), ("sin", "sin", "C")):
-            value = match.roles[role]
+        parts = (("x", "X", _subject(match)), ("cos", "C", match.roles["cos"]), ("sin", "C", match.roles["sin"]))
+        for name, size, value in parts:
             inputs.setdefault(id(value), (Input(f"{name}{len(inputs)}", f"tensor(*{size})"), value))
-        results.append((_whole(match), _call(match)))
+        results.append((_whole(match, subjects), _call(match)))
     by_halves = any(_takes_parts(match) for match in matches)
     if by_halves and not all(_takes_parts(match) for match in matches):
         raise Unfit("its tensors are turned in different ways")
     cases = tuple(f"{x}, {c.format(width=width // 2 if by_halves else width)}" for x, c, width in _SHAPES)
-    return replacement(results, list(inputs.values()), cases, flow, context)
+    return replacement(results, list(inputs.values()), cases, flow, context, when=_when(matches))
+
+
+def _when(matches: Sequence[Match]) -> Call | None:
+    """What the factors must be, where the function does not show it.
+
+    They have the dimensions of the tensor; for pairs only one of these but the last is no 1 (op-plugin's documents).
+    """
+
+    def condition(write: Write) -> str:
+        cos, x = write(matches[0].roles["cos"]), write(_subject(matches[0]))
+        parts = [] if shown else [f"{cos}.dim() == {x}.dim()"]
+        if pairs:
+            parts.append(f"sum(size > 1 for size in {cos}.shape[:-1]) <= 1")
+        return " and ".join(parts)
+
+    shown = all(match.roles["cos"].op == "layout" for match in matches)
+    pairs = any(match.roles["mode"].detail == "interleave" for match in matches)
+    return condition if pairs or not shown else None
 
 
 def _takes_parts(match: Match) -> bool:
@@ -47,10 +66,20 @@ def _takes_parts(match: Match) -> bool:
     return match.anchor.op == "sub"
 
 
-def _whole(match: Match) -> Value:
+def _subject(match: Match) -> Value:
+    """What is turned, as it lies in memory when it is: only casts around it go."""
+    if _takes_parts(match):
+        return match.roles["input"]
+    value = next(one for one in match.steps[0].inputs if same(one, match.roles["input"]))
+    while value.op in {"cast", "copy"}:
+        value = value.first
+    return value
+
+
+def _whole(match: Match, subjects: Sequence[Value]) -> Value:
     """The turned tensor: what both turned parts become, or the sum."""
     if not _takes_parts(match):
-        return cast_back(match.result, match.roles["input"])
+        return cast_back(match.result, *subjects)
     joined = next((use for use in match.result.uses if use.op in {"cat", "stack"} and match.anchor in use.inputs), None)
     if joined is None:
         raise Unfit("its two turned parts go different ways")
@@ -59,17 +88,17 @@ def _whole(match: Match) -> Value:
         if len(joined.uses) != 1 or not flat:
             raise Unfit("its two turned parts stay apart")
         joined = flat[0]
-    return cast_back(joined, match.roles["input"])
+    return cast_back(joined, *subjects)
 
 
 def _call(match: Match) -> Call:
-    roles, mode = match.roles, str(match.roles["mode"].detail)
+    roles, mode, subject = match.roles, str(match.roles["mode"].detail), _subject(match)
 
     def call(write: Write) -> str:
         cos, sin = write(roles["cos"]), write(roles["sin"])
         if _takes_parts(match):
             cos, sin = (_widened(text, mode) for text in (cos, sin))
-        return f'torch_npu.npu_rotary_mul({write(roles["input"])}, {cos}, {sin}, "{mode}")'
+        return f'torch_npu.npu_rotary_mul({write(subject)}, {cos}, {sin}, "{mode}")'
 
     return call
 
