@@ -55,6 +55,29 @@ def curves(
     raise SystemExit(CLEAN if judgement.passes else FINDINGS)
 
 
+@app.command(short_help="Name the operators that break the numbers of a run.")
+@guard()
+def compare(
+    reference: Annotated[
+        Path, typer.Argument(metavar="REFERENCE", help="The recorded steps of the run that is right.")
+    ],
+    candidate: Annotated[Path, typer.Argument(metavar="CANDIDATE", help="The recorded steps of the run to judge.")],
+    *,
+    json_: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Find the operator calls that break the numbers: compare the recorded steps of two runs (`npuport run --dump`).
+
+    Suspects are, surest first: values that become NaN or infinite in a call, other operators, other arguments, inputs
+    that no recorded operator made and that differ, other dtypes, and calls whose own error, replayed alone in float64
+    with their own inputs, is larger than that of the same call of the reference by more than other calls differ.
+
+    Exit codes: 0 nothing is suspected; 1 something is; 2 misuse, or files that are no recorded steps.
+    """
+    from npuport.cli.precision_compare import compare_folders
+
+    raise SystemExit(compare_folders(reference, candidate, json_))
+
+
 def _as_text(runs: list[Run], judgement: Judgement) -> Iterator[str]:
     from npuport.report.language import translate
 

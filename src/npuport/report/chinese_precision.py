@@ -3,6 +3,32 @@
 from __future__ import annotations
 
 PRECISION_SENTENCES = {
+    "Nothing is suspected.": "没有可疑之处。",
+    "an input that no recorded operator made differs by {apart} ({dtype} {shape})": (
+        "一个并非由已记录算子产生的输入不同，相差 {apart}（{dtype} {shape}）"
+    ),
+    "argument {name} is {value}, of the reference {other}": "参数 {name} 为 {value}，参考运行为 {other}",
+    "computed in {dtype}, of the reference in {other}": "以 {dtype} 计算，参考运行为 {other}",
+    "errors {noise} x those of the reference": "误差为参考运行的 {noise} 倍",
+    "its own error is {error}, of the reference {other}": "自身误差为 {error}，参考运行为 {other}",
+    "its own result is {share} off as a whole; inputs are its own": "以自身输入重算，结果整体偏差 {share}",
+    "other operators: {candidate} where the reference has {reference}": (
+        "算子不同：此处为 {candidate}，参考运行为 {reference}"
+    ),
+    "single values of its own result are far off: {peak} x the usual error": (
+        "结果中个别值偏差很大：为通常误差的 {peak} 倍"
+    ),
+    "{number} more suspect": "另外 {number} 个可疑之处",
+    "{number} more suspects": "另外 {number} 个可疑之处",
+    "{number} operator call": "{number} 次算子调用",
+    "{number} operator calls": "{number} 次算子调用",
+    "{number} replayed": "重算 {number} 次",
+    "{number} values are not finite (or finite where they should not be), given these inputs": (
+        "{number} 个值不是有限值（或本不应有限），输入如记录"
+    ),
+    "{path} holds no recorded steps (step0/rank0.pt, …).": "{path} 中没有记录的步（step0/rank0.pt 等）。",
+    "{path} is no recorded step: {reason}": "{path} 不是记录的步：{reason}",
+    "{reference} and {candidate} have no recorded step in common.": "{reference} 与 {candidate} 没有共同记录的步。",
     "Criteria": "标准",
     "Curves": "曲线",
     "FAILS": "不满足",

@@ -1,0 +1,111 @@
+"""What `npuport precision compare` says."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from npuport.cli.shared import CLEAN, FINDINGS
+from npuport.errors import UserError
+
+if TYPE_CHECKING:
+    from npuport.precision.operators.calls import Step
+    from npuport.precision.operators.suspects import Comparison, Suspect
+
+_SHOWN = 5
+_STEP = re.compile(r"step(\d+)/rank(\d+)\.pt$")
+
+
+def compare_folders(reference: Path, candidate: Path, as_json: bool) -> int:
+    """Compare each step and rank that both have; the exit code."""
+    from npuport.precision.operators.calls import read_step
+    from npuport.precision.operators.suspects import compare
+
+    pairs = _pairs(reference, candidate)
+    compared = []
+    for name, (one, other) in pairs.items():
+        steps = read_step(one), read_step(other)
+        compared.append((name, steps[1], compare(*steps)))
+    if as_json:
+        print(json.dumps([_as_json(*entry) for entry in compared], ensure_ascii=False, indent=2))
+    else:
+        print("\n".join(line for entry in compared for line in _as_text(*entry)))
+    return FINDINGS if any(comparison.suspects for _, _, comparison in compared) else CLEAN
+
+
+def _pairs(reference: Path, candidate: Path) -> dict[str, tuple[Path, Path]]:
+    """The files that both sides have, by step and rank, in order; two files are a pair of their own."""
+    if reference.is_file() and candidate.is_file():
+        return {candidate.name: (reference, candidate)}
+    found = [_steps(reference), _steps(candidate)]
+    both = sorted(found[0].keys() & found[1].keys())
+    if not both:
+        raise UserError(
+            "{reference} and {candidate} have no recorded step in common.", reference=reference, candidate=candidate
+        )
+    return {f"step {step}, rank {rank}": (found[0][step, rank], found[1][step, rank]) for step, rank in both}
+
+
+def _steps(folder: Path) -> dict[tuple[int, int], Path]:
+    if not folder.is_dir():
+        raise UserError("{path} does not exist.", path=folder)
+    found = {}
+    for path in folder.rglob("rank*.pt"):
+        match = _STEP.search(path.as_posix())
+        if match is not None:
+            found[int(match.group(1)), int(match.group(2))] = path
+    if not found:
+        raise UserError("{path} holds no recorded steps (step0/rank0.pt, …).", path=folder)
+    return found
+
+
+def _as_text(name: str, step: Step, comparison: Comparison) -> Iterator[str]:
+    from npuport.report.language import counted, translate
+
+    calls = counted(comparison.calls, "operator call")
+    noise = translate("errors {noise} x those of the reference", noise=f"{comparison.noise:.2g}")
+    yield f"{name} ({step.device}): {calls}, {translate('{number} replayed', number=comparison.replayed)}, {noise}"
+    if not comparison.suspects:
+        yield "  " + translate("Nothing is suspected.")
+    for number, suspect in enumerate(comparison.suspects[:_SHOWN], 1):
+        yield from _suspect(number, suspect)
+    if len(comparison.suspects) > _SHOWN:
+        yield "  … " + counted(len(comparison.suspects) - _SHOWN, "more suspect")
+
+
+def _suspect(number: int, suspect: Suspect) -> Iterator[str]:
+    from npuport.report.language import translate
+
+    call = suspect.call
+    place = f"{call.module} · " if call.module else ""
+    line = f"      {call.line}" if call.line else ""
+    yield f"  {number}  {place}{call.operator} ({call.phase}){line}"
+    yield f"     {translate(suspect.text.template, **suspect.text.values)}"
+
+
+def _as_json(name: str, step: Step, comparison: Comparison) -> dict[str, Any]:
+    return {
+        "version": 1,
+        "name": name,
+        "step": step.step,
+        "rank": step.rank,
+        "calls": comparison.calls,
+        "replayed": comparison.replayed,
+        "noise": comparison.noise,
+        "suspects": [
+            {
+                "operator": one.call.operator,
+                "module": one.call.module,
+                "phase": one.call.phase,
+                "line": one.call.line or None,
+                "index": one.call.index,
+                "kind": one.kind,
+                "score": one.score,
+                "text": str(one.text),
+            }
+            for one in comparison.suspects
+        ],
+    }

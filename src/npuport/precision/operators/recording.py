@@ -1,0 +1,231 @@
+"""Recording operator calls below autograd, where no list of names decides what is seen."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.multiprocessing.reductions import StorageWeakRef
+from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
+from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from npuport.precision.operators.calls import Call, Step, TensorRef, write_step
+
+_OWN_CODE = ("site-packages", "dist-packages", "/lib/python3", "/npuport/", "<frozen", "<string>")
+
+
+class Recorder(TorchDispatchMode):  # type: ignore[misc]
+    """Sees every operator call of a step while it is entered; ``take`` hands the step over and begins the next.
+
+    A step ends with the optimizer's step. Calls that only make views are not recorded: their results are told by the
+    storage that they look into. Collectives are operators like others.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._calls: list[Call] = []
+        self._storages: dict[int, torch.Tensor] = {}
+        self._known: dict[int, tuple[StorageWeakRef, int]] = {}
+        self._next_storage = 0
+        self._modules: list[str] = []
+        self._names: dict[int, str] = {}
+        self._of_sequence: dict[int, tuple[str, str]] = {}
+        self._in_optimizer = False
+        self._device = "cpu"
+
+    def named(self, model: torch.nn.Module) -> None:
+        """Know a model's modules by their paths; other modules are known by their class."""
+        for path, module in model.named_modules():
+            self._names.setdefault(id(module), path)
+
+    def take(self, step: int, rank: int) -> Step:
+        """The step that was recorded until now."""
+        taken = Step(self._calls, self._storages, step, rank, self._device)
+        self._calls, self._storages, self._known, self._next_storage = [], {}, {}, 0
+        self._of_sequence.clear()
+        return taken
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if func.namespace == "profiler" or _makes_only_views(func):
+            return func(*args, **kwargs)
+        inputs = self._values((args, kwargs))
+        result = func(*args, **kwargs)
+        for tensor in _written(func, args, kwargs):
+            self._known.pop(_identity(tensor), None)
+        module, phase, line = self._place()
+        outputs = self._values(result)
+        name = str(func)
+        self._calls.append(Call(len(self._calls), name, module, phase, inputs[0], inputs[1], outputs, line))
+        return result
+
+    def _place(self) -> tuple[str, str, str]:
+        """(module, phase, line) of the call that is being made."""
+        if self._in_optimizer:
+            return "", "optimizer", ""
+        node = torch._C._current_autograd_node()
+        if node is not None:
+            module, line = self._of_sequence.get(node._sequence_nr(), ("", ""))
+            return module, "backward", line
+        module = self._modules[-1] if self._modules else ""
+        line = _line()
+        self._of_sequence[torch.autograd._get_sequence_nr() - 1] = (module, line)
+        return module, "forward", line
+
+    def _values(self, value: Any) -> Any:
+        if isinstance(value, torch.Tensor):
+            return self._reference(value)
+        if isinstance(value, tuple):
+            return tuple(self._values(one) for one in value)
+        if isinstance(value, list):
+            return [self._values(one) for one in value]
+        if isinstance(value, dict):
+            return {str(key): self._values(one) for key, one in value.items()}
+        if isinstance(value, torch.dtype):
+            return ("dtype", str(value).removeprefix("torch."))
+        if isinstance(value, torch.device):
+            return ("device", value.type)
+        if value is None or isinstance(value, bool | int | float | complex | str):
+            return value
+        if isinstance(value, torch.layout | torch.memory_format):
+            return ("layout", str(value))
+        return ("object", type(value).__name__)
+
+    def _reference(self, tensor: torch.Tensor) -> Any:
+        if tensor.layout is not torch.strided or tensor.is_quantized or type(tensor) not in _PLAIN:
+            return ("object", f"{type(tensor).__name__} {tensor.layout}")
+        if tensor.device.type not in ("cpu", "meta"):
+            self._device = tensor.device.type
+        identity = _identity(tensor)
+        known = self._known.get(identity)
+        if known is None:
+            number = self._next_storage
+            self._next_storage += 1
+            # The weak reference keeps the number of the storage from being given to another one.
+            self._known[identity] = (StorageWeakRef(tensor.untyped_storage()), number)
+            self._storages[number] = _bytes_of(tensor)
+        else:
+            number = known[1]
+        return TensorRef(
+            number,
+            str(tensor.dtype).removeprefix("torch."),
+            tuple(tensor.shape),
+            tuple(tensor.stride()),
+            int(tensor.storage_offset()),
+        )
+
+    def _enters(self, module: torch.nn.Module, _arguments: Any) -> None:
+        self._modules.append(self._names.get(id(module), type(module).__name__))
+
+    def _leaves(self, _module: torch.nn.Module, _arguments: Any, _result: Any) -> None:
+        if self._modules:
+            self._modules.pop()
+
+    @contextmanager
+    def watching(self, ended: Callable[[], None]) -> Iterator[None]:
+        """Follow modules and optimizers; ``ended`` is called after each optimizer step."""
+
+        def begins(*_: Any) -> None:
+            self._in_optimizer = True
+
+        def ends(*_: Any) -> None:
+            self._in_optimizer = False
+            ended()
+
+        hooks = [
+            register_module_forward_pre_hook(self._enters),
+            register_module_forward_hook(self._leaves, always_call=True),
+            register_optimizer_step_pre_hook(begins),
+            register_optimizer_step_post_hook(ends),
+        ]
+        try:
+            yield
+        finally:
+            for hook in hooks:
+                hook.remove()
+
+
+@contextmanager
+def record(
+    folder: Path, model: torch.nn.Module | None = None, steps: range = range(1), rank: int = 0
+) -> Iterator[None]:
+    """Record the steps in ``steps`` (counted from 0 by optimizer steps) of the code inside, one file for each."""
+    recorder = Recorder()
+    if model is not None:
+        recorder.named(model)
+    done = 0
+    entered = False
+
+    def enter() -> None:
+        nonlocal entered
+        if not entered and done in steps:
+            recorder.__enter__()
+            entered = True
+
+    def leave() -> None:
+        nonlocal entered
+        if entered:
+            recorder.__exit__(None, None, None)
+            entered = False
+
+    def ended() -> None:
+        nonlocal done
+        if entered:
+            leave()
+            write_step(folder, recorder.take(done, rank))
+        done += 1
+        enter()
+
+    with recorder.watching(ended):
+        enter()
+        try:
+            yield
+        finally:
+            leave()
+
+
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
+
+
+def _identity(tensor: torch.Tensor) -> int:
+    return int(tensor.untyped_storage()._cdata)
+
+
+def _bytes_of(tensor: torch.Tensor) -> torch.Tensor:
+    """The whole storage of a tensor, on the CPU, as bytes."""
+    storage = tensor.untyped_storage()
+    whole = torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(storage)
+    return whole.detach().to("cpu", copy=True)
+
+
+def _makes_only_views(func: Any) -> bool:
+    """Whether an operator's results look into its inputs and nothing is written."""
+    returns = func._schema.returns
+    return bool(returns) and all(one.alias_info is not None and not one.alias_info.is_write for one in returns)
+
+
+def _written(func: Any, args: Any, kwargs: Any) -> Iterator[torch.Tensor]:
+    """The tensors that an operator changed."""
+    for position, argument in enumerate(func._schema.arguments):
+        if argument.alias_info is None or not argument.alias_info.is_write:
+            continue
+        value = args[position] if position < len(args) else kwargs.get(argument.name)
+        for one in value if isinstance(value, list | tuple) else (value,):
+            if isinstance(one, torch.Tensor):
+                yield one
+
+
+def _line() -> str:
+    """The line of the user's code that is running."""
+    frame = sys._getframe(2)
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if not any(part in file for part in _OWN_CODE):
+            return f"{Path(file).name}:{frame.f_lineno}"
+        frame = frame.f_back  # type: ignore[assignment]
+    return ""

@@ -1,0 +1,130 @@
+"""Replaying a recorded call on the CPU in float64, and how far the recorded result is from that truth.
+
+A call is replayed with its own recorded inputs, so that errors that came in with them do not count: what is measured is
+the error of this one call.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from npuport.precision.operators.calls import Call, Step, TensorRef
+
+_FLOATING = {"float64", "float32", "float16", "bfloat16"}
+# Results of these are memory that holds anything, or random numbers.
+_NEAR_ZERO = 0.1  # values below this share of the root mean square count as that large
+_NO_TRUTH = (
+    "empty",
+    "new_empty",
+    "resize",
+    "set_",
+    "_local_scalar_dense",
+    "detach",
+    "bernoulli",
+    "random",
+    "rand",
+    "normal",
+)
+
+
+@dataclass(frozen=True)
+class CallError:
+    """How far a result of a call is from the truth.
+
+    - ``relative``: the root mean square of the error as a share of that of the truth;
+    - ``peak``: the largest error of a value as a share of that value, over ``relative``;
+    - ``scale``: how many standard errors the result is off as a whole (1 % too large, say), and ``factor`` by what;
+    - ``broken``: how many values are finite in one and not in the other;
+    - ``effective``: how many values the truth's size comes from, over which noise in proportion to them is averaged.
+    """
+
+    relative: float
+    peak: float
+    scale: float
+    factor: float
+    broken: int
+    effective: float
+
+
+def errors_of(call: Call, step: Step) -> dict[int, CallError]:
+    """The error of each floating result of a call, by its position; empty where the call cannot be replayed."""
+    return {
+        position: _error(step.tensor(ref), truth)
+        for position, (ref, truth) in enumerate(zip(call.outputs, _truths(call, step) or (), strict=False))
+        if ref.dtype in _FLOATING and truth.is_floating_point() and truth.numel() and tuple(truth.shape) == ref.shape
+    }
+
+
+def _truths(call: Call, step: Step) -> list[torch.Tensor] | None:
+    """The results of a call in float64; None where it is random, a collective, or has no kernel on the CPU."""
+    namespace, _, rest = call.operator.partition(".")
+    name, _, overload = rest.partition(".")
+    if namespace != "aten" or name.startswith(_NO_TRUTH):
+        return None
+    try:
+        function = getattr(getattr(torch.ops.aten, name), overload)
+        if torch.Tag.nondeterministic_seeded in function.tags:
+            return None
+        arguments = [_on_cpu(value, step) for value in call.arguments]
+        keywords = {key: _on_cpu(value, step) for key, value in call.keywords.items()}
+        result = function(*arguments, **keywords)
+    except (RuntimeError, NotImplementedError, TypeError, ValueError, AttributeError, IndexError):
+        return None
+    if result is None:  # _foreach operators in place give nothing back: what they wrote is not told here
+        return None
+    return _tensors(result)
+
+
+def _tensors(value: Any) -> list[torch.Tensor]:
+    if isinstance(value, torch.Tensor):
+        return [value]
+    if isinstance(value, list | tuple):
+        return [tensor for one in value for tensor in _tensors(one)]
+    return []
+
+
+def _on_cpu(value: Any, step: Step) -> Any:
+    """A recorded argument for the replay: floating tensors and dtypes in float64."""
+    if isinstance(value, TensorRef):
+        tensor = step.tensor(value)
+        return tensor.double() if tensor.is_floating_point() else tensor.clone()
+    if isinstance(value, tuple) and value and value[0] == "dtype":
+        dtype = getattr(torch, value[1])
+        return torch.float64 if dtype.is_floating_point else dtype
+    if isinstance(value, tuple) and value and value[0] == "device":
+        return torch.device("cpu")
+    if isinstance(value, tuple) and value and value[0] == "layout":
+        return torch.strided if "strided" in value[1] else torch.preserve_format
+    if isinstance(value, list | tuple):
+        return type(value)(_on_cpu(one, step) for one in value)
+    return value
+
+
+def _error(result: torch.Tensor, truth: torch.Tensor) -> CallError:
+    got = result.double().flatten()
+    truth = truth.double().flatten()
+    finite = torch.isfinite(got) & torch.isfinite(truth)
+    same = (got == truth) | (torch.isnan(got) & torch.isnan(truth))
+    broken = int((~finite & ~same).sum())
+    got, truth = got[finite], truth[finite]
+    if not got.numel():
+        return CallError(0.0, 0.0, 0.0, 1.0, broken, 1.0)
+    difference = got - truth
+    rms, of_truth = float(difference.square().mean().sqrt()), float(truth.square().mean().sqrt())
+    square = float(truth.dot(truth))
+    fourth = float(truth.square().dot(truth.square()))
+    factor = float(got.dot(truth)) / square if square else 1.0
+    # The error of the factor, whatever the error of each value is: noise grows with the value on most devices.
+    pulls = difference * truth
+    uncertain = float(pulls.square().sum().sqrt())
+    return CallError(
+        relative=rms / of_truth if of_truth else rms,
+        peak=float((difference.abs() / (truth.abs() + _NEAR_ZERO * of_truth)).max()) * of_truth / rms if rms else 0.0,
+        scale=abs(float(pulls.sum())) / uncertain if uncertain else 0.0,
+        factor=factor,
+        broken=broken,
+        effective=square**2 / fourth if fourth else 1.0,
+    )

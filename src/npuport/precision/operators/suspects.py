@@ -1,0 +1,245 @@
+"""Which calls of a run are wrong: by what they were given, by what stands in their place, and by their own error.
+
+Three kinds of evidence, none of which an error that merely arrived with the inputs can make:
+
+- the two runs do not do the same: other operators, other arguments, other dtypes;
+- a tensor that no recorded call made (a parameter, a buffer, a batch, a mask) is not the same in both;
+- a call's own error, replayed alone in float64, is larger than that of the same call of the reference by more than the
+  errors of all other calls differ between the two.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+import torch
+
+from npuport.findings import Sentence, say
+from npuport.precision.operators.alignment import Alignment, align, plain_path, scalars
+from npuport.precision.operators.calls import Call, Step, TensorRef
+from npuport.precision.operators.replay import CallError, errors_of
+
+_SUSPICIOUS = 7.0  # deviations from what other calls show
+# Of the logarithm of a ratio, between two runs, of errors and of largest single errors: closer no healthy calls agree.
+_SPREAD_OF_SIZES, _SPREAD_OF_PEAKS = 0.12, 0.4
+_ENOUGH = 8  # calls of an operator that tell what is usual for it
+_SCALE = 8.0  # standard errors that a result may be off as a whole
+_ROUNDING = {"float64": 2.0**-53, "float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
+
+
+@dataclass(frozen=True)
+class Suspect:
+    """A call of the candidate that is suspected. ``score`` orders them: the larger the surer."""
+
+    call: Call
+    kind: str  # "operators", "argument", "dtype", "input", "not finite", "error"
+    score: float
+    text: Sentence
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What was compared, and the suspects in order of suspicion."""
+
+    suspects: tuple[Suspect, ...]
+    calls: int
+    replayed: int
+    noise: float  # the median error of the candidate's calls over that of the reference's
+
+
+def compare(reference: Step, candidate: Step) -> Comparison:
+    """Find the calls of a step that break the numbers."""
+    alignment = align(reference.calls, candidate.calls)
+    replayed = tuple(_replayed(alignment, reference, candidate))
+    found = [
+        *_other_operators(alignment),
+        *_other_arguments(alignment),
+        *_other_sources(alignment, reference, candidate),
+        *_own_errors(replayed),
+    ]
+    ratios = [one.candidate.relative / one.reference.relative for one in replayed if one.is_comparable]
+    ordered = sorted(_one_for_each_call(found), key=lambda one: (-one.score, one.call.index))
+    calls = len({one.call.index for one in replayed})
+    return Comparison(tuple(ordered), len(candidate.calls), calls, median(ratios) if ratios else 1.0)
+
+
+@dataclass(frozen=True)
+class _Replayed:
+    """One floating result of a call, and its errors in both runs."""
+
+    call: Call
+    dtype: str
+    reference: CallError
+    candidate: CallError
+
+    @property
+    def is_comparable(self) -> bool:
+        return self.reference.relative > 0 and self.candidate.relative > 0
+
+    @property
+    def rounding(self) -> float:
+        return _ROUNDING[self.dtype]
+
+    @property
+    def size(self) -> float:
+        """The logarithm of the ratio of the errors; below a quarter of the rounding error two errors are equal."""
+        floor = self.rounding / 4
+        return math.log(max(self.candidate.relative, floor) / max(self.reference.relative, floor))
+
+    @property
+    def peak(self) -> float:
+        return math.log((self.candidate.peak + 1) / (self.reference.peak + 1))
+
+    @property
+    def chance(self) -> float:
+        """Variance that ``size`` has by chance: errors are averaged over so many values only."""
+        return 0.5 / self.reference.effective + 0.5 / self.candidate.effective
+
+
+def _replayed(alignment: Alignment, reference: Step, candidate: Step) -> Iterator[_Replayed]:
+    for one, other in alignment.pairs:
+        before, after = errors_of(one, reference), errors_of(other, candidate)
+        for position in before.keys() & after.keys():
+            yield _Replayed(other, other.outputs[position].dtype, before[position], after[position])
+
+
+def _one_for_each_call(suspects: Sequence[Suspect]) -> list[Suspect]:
+    """Of several reasons to suspect a call the surest."""
+    best: dict[tuple[int, str], Suspect] = {}
+    for one in suspects:
+        key = (one.call.index, one.call.operator)
+        if key not in best or one.score > best[key].score:
+            best[key] = one
+    return list(best.values())
+
+
+def _other_operators(alignment: Alignment) -> Iterator[Suspect]:
+    """Calls that one run has and the other has not. The first such place leads to others: it is surest."""
+    for number, difference in enumerate(alignment.differences):
+        place = (*difference.candidate, *difference.reference)[0]
+        has = ", ".join(_short(call) for call in difference.candidate[:4]) or "nothing"
+        had = ", ".join(_short(call) for call in difference.reference[:4]) or "nothing"
+        text = say("other operators: {candidate} where the reference has {reference}", candidate=has, reference=had)
+        score = 1000.0 - number if place.phase == "forward" else 500.0 - number
+        yield Suspect(place, "operators", score, text)
+
+
+def _other_arguments(alignment: Alignment) -> Iterator[Suspect]:
+    for number, (of_reference, of_candidate) in enumerate(alignment.pairs):
+        before, after = dict(scalars(of_reference)), dict(scalars(of_candidate))
+        for name in sorted(before.keys() | after.keys()):
+            if not _equal(before.get(name), after.get(name)):
+                text = say("argument {name} is {value}, of the reference {other}", name=name, value=after.get(name),
+                           other=before.get(name))  # fmt: skip
+                yield Suspect(of_candidate, "argument", 900.0 - number * 1e-3, text)
+        for one, other in zip(of_reference.inputs, of_candidate.inputs, strict=False):
+            if one.dtype != other.dtype:
+                text = say("computed in {dtype}, of the reference in {other}", dtype=other.dtype, other=one.dtype)
+                yield Suspect(of_candidate, "dtype", 400.0 - number * 1e-3, text)
+                break
+
+
+def _other_sources(alignment: Alignment, reference: Step, candidate: Step) -> Iterator[Suspect]:
+    """Tensors that came from outside of the recorded calls and are not the same."""
+    made = _made(reference), _made(candidate)
+    seen: set[int] = set()
+    differences: list[tuple[float, Call, TensorRef]] = []
+    for of_reference, of_candidate in alignment.pairs:
+        for one, other in zip(of_reference.inputs, of_candidate.inputs, strict=False):
+            is_source = one.storage not in made[0] and other.storage not in made[1]
+            if not is_source or other.storage in seen or one.shape != other.shape:
+                continue
+            seen.add(other.storage)
+            differences.append((_apart(reference.tensor(one), candidate.tensor(other)), of_candidate, other))
+    floating = [apart for apart, _, ref in differences if ref.dtype in _ROUNDING and apart > 0]
+    usual = median(floating) if len(floating) > 4 else 0.0
+    for number, (apart, call, ref) in enumerate(differences):
+        limit = max(8 * usual, 16 * _ROUNDING.get(ref.dtype, 0.0))
+        if apart > limit:
+            text = say("an input that no recorded operator made differs by {apart} ({dtype} {shape})",
+                       apart=f"{apart:.2g}", dtype=ref.dtype, shape=list(ref.shape))  # fmt: skip
+            yield Suspect(call, "input", 800.0 - number * 1e-3, text)
+
+
+def _own_errors(replayed: Sequence[_Replayed]) -> Iterator[Suspect]:
+    sizes, peaks = _Usual(_SPREAD_OF_SIZES), _Usual(_SPREAD_OF_PEAKS)
+    for one in replayed:
+        sizes.add(one.call.operator, one.size)
+        peaks.add(one.call.operator, one.peak)
+    for one in replayed:
+        a, b = one.reference, one.candidate
+        if b.broken > a.broken:
+            text = say("{number} values are not finite (or finite where they should not be), given these inputs",
+                       number=b.broken)  # fmt: skip
+            yield Suspect(one.call, "not finite", 2000.0 - one.call.index * 1e-3, text)
+            continue
+        size = sizes.deviation(one.call.operator, one.size, one.chance)
+        peak = peaks.deviation(one.call.operator, one.peak)
+        is_off = abs(b.factor - 1) > 4 * one.rounding and b.scale > max(_SCALE, 4 * a.scale)
+        score = max(size, peak, b.scale if is_off else 0.0)
+        if score > _SUSPICIOUS and b.relative > 2 * one.rounding:
+            yield Suspect(one.call, "error", score, _error_text(a, b, size, peak, b.scale if is_off else 0.0))
+
+
+def _error_text(a: CallError, b: CallError, size: float, peak: float, whole: float) -> Sentence:
+    if whole > max(size, peak):
+        return say("its own result is {share} off as a whole; inputs are its own", share=f"{b.factor - 1:+.2%}")
+    if peak > size:
+        return say("single values of its own result are far off: {peak} x the usual error", peak=f"{b.peak:.0f}")
+    return say(
+        "its own error is {error}, of the reference {other}", error=f"{b.relative:.1e}", other=f"{a.relative:.1e}"
+    )
+
+
+class _Usual:
+    """What healthy calls show: those of the same operator where there are enough of them, else all."""
+
+    def __init__(self, smallest_spread: float) -> None:
+        self._smallest_spread = smallest_spread
+        self._values: dict[str, list[float]] = defaultdict(list)
+
+    def add(self, operator: str, value: float) -> None:
+        self._values[operator].append(value)
+        self._values[""].append(value)
+
+    def deviation(self, operator: str, value: float, chance: float = 0.0) -> float:
+        """How many deviations a value is above what is usual."""
+        of_operator = self._values[operator]
+        values = of_operator if len(of_operator) >= _ENOUGH else self._values[""]
+        middle = median(values)
+        spread = max(1.4826 * median(abs(one - middle) for one in values), self._smallest_spread)
+        return (value - middle) / math.hypot(spread, math.sqrt(chance))
+
+
+def _made(step: Step) -> set[int]:
+    """The storages that a recorded call made or wrote."""
+    return {ref.storage for call in step.calls for ref in call.outputs}
+
+
+def _apart(one: torch.Tensor, other: torch.Tensor) -> float:
+    """Relative difference (root mean square) of two tensors; for whole numbers the share that differs."""
+    if not one.numel():
+        return 0.0
+    if not one.is_floating_point() or not other.is_floating_point():
+        return float((one != other).double().mean())
+    a, b = one.double(), other.double()
+    scale = float(a.square().mean().sqrt())
+    difference = float((a - b).square().mean().sqrt())
+    if not math.isfinite(difference):
+        return 0.0 if bool(((a == b) | (torch.isnan(a) & torch.isnan(b))).all()) else 1.0
+    return difference / scale if scale else difference
+
+
+def _equal(one: object, other: object) -> bool:
+    if isinstance(one, float) and isinstance(other, float):
+        return one == other or math.isclose(one, other, rel_tol=1e-6) or (math.isnan(one) and math.isnan(other))
+    return one == other
+
+
+def _short(call: Call) -> str:
+    operator = call.operator.removeprefix("aten.").rpartition(".")[0]
+    return f"{operator} ({plain_path(call.module)})" if call.module else operator
