@@ -218,6 +218,8 @@ def _library(entry: Library) -> Iterator[str]:
 
 
 def _chip(entry: Chip) -> Iterator[str]:
+    from npuport.facts.mixed_precision import float16_scaler, mixed_precision
+
     overflow = {
         "saturation": "overflow saturates and NaN becomes 0; only the overflow flag shows it",
         "inf_nan": "overflow gives Inf and NaN, as IEEE says",
@@ -227,6 +229,9 @@ def _chip(entry: Chip) -> Iterator[str]:
     if entry.memory_gib is not None:
         yield f"  memory {entry.memory_gib} GiB"
     yield f"  bfloat16: {'yes' if entry.bf16 else 'no'}; {overflow[entry.overflow]}"
+    advised = mixed_precision(entry)
+    scaled = f" with {advised.scaler}" if advised.scaler else f", unscaled; float16 needs {float16_scaler(entry)}"
+    yield f"  mixed precision: {advised.dtype}{scaled}"
     if entry.note:
         yield f"  {entry.note}"
     yield _source(entry.basis)

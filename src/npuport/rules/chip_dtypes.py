@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from npuport.facts import chip, dtype
+from npuport.facts.mixed_precision import float16_scaler
 from npuport.findings import Basis, Finding, Severity
 from npuport.rules.base import Context, Rule
 from npuport.rules.settings import Settings
@@ -35,7 +36,7 @@ class BFloat16OnThisChip(Rule):
         yield context.finding(
             self,
             node,
-            f"{known.name} does not compute bfloat16: use float16, with a gradient scaler where it trains",
+            f"{known.name} does not compute bfloat16: use float16, with {float16_scaler(known)} where it trains",
             basis=known.basis,
         )
 

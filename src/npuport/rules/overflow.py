@@ -11,6 +11,7 @@ from npuport.findings import Basis, Finding, Severity
 from npuport.rules.base import Context, Rule
 from npuport.rules.grad_scaler import CUDA_NAMES, NPU_NAMES, UPSTREAM_NAMES, saturates
 from npuport.rules.settings import Settings
+from npuport.rules.synchronization import is_now_and_then, trains
 from npuport.source.module import ancestors
 
 _TESTS = {"torch.isinf", "torch.isnan", "torch.isfinite", "math.isinf", "math.isnan", "math.isfinite"}
@@ -98,6 +99,79 @@ def _is_of_training(node: ast.expr) -> bool:
     )
 
 
+class OverflowSoughtAtEveryStep(Rule):
+    """A training loop asks at every step, on the host, whether a loss or gradients overflowed."""
+
+    code = "NP424"
+    name = "overflow-sought-at-every-step"
+    severity = Severity.ADVICE
+    agnostic = True
+    markers = (r"\bif\b.*\bisinf\(", r"\bif\b.*\bisnan\(", r"\bif\b.*\bisfinite\(")
+    needs = ((".backward(",), (".step(",))
+    nodes = (ast.If,)
+
+    @classmethod
+    def applies(cls, settings: Settings) -> bool:
+        return not saturates(settings)  # such a chip has nothing to find: NP421 says what to ask
+
+    def check(self, node: ast.AST, context: Context) -> Iterator[Finding]:
+        assert isinstance(node, ast.If)
+        tests = [part for part in ast.walk(node.test) if _is_test_on_device(part, context)]
+        loops = [around for around in ancestors(node) if isinstance(around, ast.For | ast.While) and trains(around)]
+        if not tests or not loops or is_now_and_then(node, loops[0]):
+            return
+        scaled = any("GradScaler" in text for text in context.project.texts.values())
+        skips = "; the gradient scaler skips such a step by itself" if scaled else ""
+        one = _as_one_test(node.test, context)
+        yield context.finding(
+            self,
+            node.test,
+            "the host waits here for the device at every step, once for each test: keep the answer on the device"
+            f" (a sum over steps), and look at it now and then{skips}",
+            fix=context.replace_node(node.test, one, title="one test for both") if one else None,
+            basis=Basis("a tensor's truth is read on the host, which waits for it", "documented", "torch 2.13.0"),
+            waits=len(tests),
+        )
+
+
+def _is_test_on_device(node: ast.AST, context: Context) -> bool:
+    return (
+        isinstance(node, ast.Call)
+        and (context.name_of(node.func) or "").startswith("torch.")
+        and _is_test(node, context)
+        and not any(isinstance(part, ast.Attribute) and part.attr in {"item", "cpu"} for part in ast.walk(node))
+    )
+
+
+def _as_one_test(test: ast.expr, context: Context) -> str | None:
+    """``torch.isnan(x).any() or torch.isinf(x).any()`` as one: ``not torch.isfinite(x).all()``."""
+    if not isinstance(test, ast.BoolOp) or not isinstance(test.op, ast.Or) or len(test.values) != 2:
+        return None
+    halves = [_test_and_whether_any(half) for half in test.values]
+    names = {context.name_of(call.func) for call, _ in halves if call is not None}
+    subjects = {ast.unparse(call).partition("(")[2] for call, _ in halves if call is not None}
+    if names != {"torch.isnan", "torch.isinf"} or len(subjects) != 1 or len({any_ for _, any_ in halves}) != 1:
+        return None
+    call, with_any = halves[0]
+    assert call is not None
+    if len(call.args) != 1 or call.keywords or any(isinstance(part, ast.Call) for part in ast.walk(call.args[0])):
+        return None  # what is called twice may change twice
+    function = context.module.segment(call.func)
+    owner = function[: -len(function.rpartition(".")[2])]
+    if not owner:
+        return None  # a name of its own, and isfinite may not be imported
+    return f"not {owner}isfinite({context.module.segment(call.args[0])}){'.all()' if with_any else ''}"
+
+
+def _test_and_whether_any(half: ast.expr) -> tuple[ast.Call | None, bool]:
+    """``torch.isnan(x)`` of itself or of ``torch.isnan(x).any()``."""
+    if not isinstance(half, ast.Call):
+        return None, False
+    if isinstance(half.func, ast.Attribute) and half.func.attr == "any" and isinstance(half.func.value, ast.Call):
+        return (half.func.value, True) if not half.args and not half.keywords else (None, False)
+    return half, False
+
+
 _POLICY = {"init_scale", "growth_factor", "backoff_factor", "growth_interval"}
 _SCALERS = CUDA_NAMES | UPSTREAM_NAMES | NPU_NAMES | {
     "accelerate.GradScalerKwargs",
@@ -128,4 +202,4 @@ class TunedLossScale(Rule):
             )
 
 
-RULES: tuple[type[Rule], ...] = (OverflowSoughtAsInf, TunedLossScale)
+RULES: tuple[type[Rule], ...] = (OverflowSoughtAsInf, TunedLossScale, OverflowSoughtAtEveryStep)

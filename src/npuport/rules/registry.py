@@ -6,6 +6,7 @@ from functools import cache
 
 from npuport.rules import (
     apex,
+    autocast,
     chip_dtypes,
     cuda_amp,
     cuda_hardware,
@@ -38,6 +39,7 @@ from npuport.rules.base import Rule
 
 _FAMILIES = (
     apex,
+    autocast,
     chip_dtypes,
     cuda_amp,
     cuda_hardware,
