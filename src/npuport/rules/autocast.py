@@ -68,9 +68,9 @@ class AutocastWithoutScaler(Rule):
 
 def _is_float16(call: ast.Call, context: Context) -> bool:
     """Whether an autocast for CUDA or an NPU casts to float16, which is what they do unless they are told a dtype."""
-    given = {keyword.arg: keyword.value for keyword in call.keywords}
-    if None in given:
+    if any(keyword.arg is None for keyword in call.keywords):
         return False
+    given = {str(keyword.arg): keyword.value for keyword in call.keywords}
     takes_device = not (context.name_of(call.func) or "").startswith(("torch.cuda.", "torch.npu.", "torch_npu."))
     places = ("device_type", "dtype", "enabled") if takes_device else ("enabled", "dtype")
     arguments = {**dict(zip(places, call.args, strict=False)), **given}
