@@ -181,18 +181,30 @@ def test_an_output_below_a_file_is_refused_in_one_sentence(project: Path, tmp_pa
         copy(project, tmp_path / "file" / "out")
 
 
-def test_a_read_only_place_leaves_nothing_behind(
-    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+CTRL_C = (KeyboardInterrupt(), KeyboardInterrupt, "")
+
+
+@pytest.mark.parametrize(
+    ("error", "raised", "words"),
+    [(PermissionError(13, "Permission denied", "out"), OutputError, "permission denied"), CTRL_C],
+)
+def test_a_copy_that_is_not_finished_leaves_nothing_behind(
+    error: BaseException,
+    raised: type[BaseException],
+    words: str,
+    project: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     out = tmp_path / "out"
     copy(project, out)
     before = contents(out)
 
-    def denied(source: object, target: object, **options: object) -> None:  # noqa: ARG001
-        raise PermissionError(13, "Permission denied", str(target))
+    def stopped(source: object, target: object, **options: object) -> None:  # noqa: ARG001
+        raise error
 
-    monkeypatch.setattr(shutil, "copy2", denied)
-    with pytest.raises(OutputError, match="permission denied"):
+    monkeypatch.setattr(shutil, "copy2", stopped)
+    with pytest.raises(raised, match=words):
         copy(project, out)
     assert contents(out) == before
     assert sorted(tmp_path.iterdir()) == [out, project]
@@ -213,8 +225,17 @@ def test_a_file_that_cannot_be_read_is_missing_and_named(
     assert (tmp_path / "out" / "train.py").read_bytes() == b"x = new\n"
 
 
-def test_an_output_that_cannot_be_renamed_into_place_keeps_the_old_one(
-    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("error", "raised", "words"),
+    [(OSError(28, "No space left on device", "out"), OutputError, "no space left"), CTRL_C],
+)
+def test_an_output_that_is_not_renamed_into_place_keeps_the_old_one(
+    error: BaseException,
+    raised: type[BaseException],
+    words: str,
+    project: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     out = tmp_path / "out"
     copy(project, out)
@@ -223,11 +244,11 @@ def test_an_output_that_cannot_be_renamed_into_place_keeps_the_old_one(
 
     def failing(self: Path, target: Path) -> Path:
         if self.name == "new":
-            raise OSError(28, "No space left on device", str(target))
+            raise error
         return rename(self, target)
 
     monkeypatch.setattr(Path, "rename", failing)
-    with pytest.raises(OutputError, match="no space left"):
+    with pytest.raises(raised, match=words):
         copy(project, out)
     assert contents(out) == before
 
@@ -271,7 +292,19 @@ def test_the_diff_makes_the_conversion(project: Path, tmp_path: Path) -> None:
     }
 
 
-def test_in_place_is_all_or_nothing(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("error", "raised", "words"),
+    [(OSError(30, "Read-only file system", "x"), OutputError, "read-only file system"), CTRL_C],
+)
+@pytest.mark.parametrize("suffixes", [(".py", ".sh"), (".patch", ".py", ".md", ".json")])
+def test_in_place_is_all_or_nothing(
+    error: BaseException,
+    raised: type[BaseException],
+    words: str,
+    suffixes: tuple[str, ...],
+    project: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     before = contents(project)
     tree, conversion = convert(project)
     replace = Path.replace
@@ -279,14 +312,14 @@ def test_in_place_is_all_or_nothing(project: Path, monkeypatch: pytest.MonkeyPat
 
     def failing(self: Path, target: Path) -> Path:
         nonlocal count
-        count += target.suffix in (".py", ".sh")
-        if count == 3:
+        count += target.suffix in suffixes
+        if count == 2 * len(suffixes) - 2:
             count += 1
-            raise OSError(30, "Read-only file system", str(target))
+            raise error
         return replace(self, target)
 
     monkeypatch.setattr(Path, "replace", failing)
-    with pytest.raises(OutputError, match="read-only file system"):
+    with pytest.raises(raised, match=words):
         write_in_place(tree, conversion, records(tree, conversion))
-    assert count > 3
+    assert count > 2 * len(suffixes) - 2
     assert contents(project) == before

@@ -6,7 +6,7 @@ import os
 import shutil
 import stat
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -132,8 +132,8 @@ def _swap(fresh: Path, out: Path, old: Path) -> None:
         out.rename(old)
     try:
         fresh.rename(out)
-    except OSError:
-        if old.exists():
+    except BaseException:  # Ctrl-C, too
+        if old.exists() and not out.exists():
             old.rename(out)
         raise
 
@@ -169,7 +169,8 @@ def write_in_place(tree: Tree, conversion: Conversion, records: Mapping[str, byt
     The patch is npuport-undo.patch (npuport-undo-2.patch and so on after further conversions).
 
     Raises:
-        OutputError: when a file cannot be replaced; files replaced before it have their old text again.
+        OutputError: when a file cannot be replaced; files replaced before it have their old text again, as they have
+            after Ctrl-C.
     """
     if not conversion.changed:
         return Written(tree.base, 0)
@@ -179,17 +180,21 @@ def write_in_place(tree: Tree, conversion: Conversion, records: Mapping[str, byt
     contents |= {tree.base / file.source.path: file.encoded() for file in conversion.changed}
     contents |= {tree.base / name: data for name, data in records.items()} if whole else {}
     staged: dict[Path, Path] = {}
+    replaced: dict[Path, bytes | None] = {}
     try:
         for target, data in contents.items():
             staged[target] = stage(target, data)
         for target, aside in staged.items():
+            replaced[target] = target.read_bytes() if target.exists() else None
             aside.replace(target)
-    except OSError as error:
+    except BaseException as error:  # Ctrl-C, too
         for aside in staged.values():
             aside.unlink(missing_ok=True)
-        _restore(tree.base, conversion.changed)
-        undo.unlink(missing_ok=True)
-        raise _cannot_write(tree.root, error) from error
+        for target, old in replaced.items():
+            _restore(target, old)
+        if isinstance(error, OSError):
+            raise _cannot_write(tree.root, error) from error
+        raise
     return Written(tree.base, len(conversion.files) - len(conversion.changed), undo=undo if whole else None)
 
 
@@ -231,13 +236,12 @@ def _umask() -> int:
     return mask
 
 
-def _restore(base: Path, files: Sequence[ConvertedFile]) -> None:
-    """Give the files that have been replaced their old bytes again."""
-    for file in files:
-        target = base / file.source.path
-        old = file.source.encode(file.source.text)
-        if target.read_bytes() != old:
-            stage(target, old).replace(target)
+def _restore(target: Path, old: bytes | None) -> None:
+    """Give a file its old bytes again; None for a file that was not there."""
+    if old is None:
+        target.unlink(missing_ok=True)
+    elif target.read_bytes() != old:
+        stage(target, old).replace(target)
 
 
 def undo_patches(base: Path) -> list[Path]:
