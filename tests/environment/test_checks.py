@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from environment.cases import CASES, Case
+from environment.cases import CASES
 from environment.machines import TOOLKIT, Faked, trained_on, without_npu
-from environment.variants import with_cann, with_package
+from environment.variants import Case, with_cann, with_package
 from npuport import facts
 from npuport.environment.checks.registry import all_checks, diagnose
 

@@ -13,7 +13,7 @@ from environment.machines import npu_smi_info, trained_on
 from npuport.environment.checks.registry import diagnose
 from npuport.environment.machine import Machine, run_command, this_machine, this_process
 from npuport.environment.probe import probe
-from npuport.environment.probes.ascend import npu_rows
+from npuport.environment.probes.ascend import npu_processes, npu_rows
 from npuport.errors import UserError
 
 
@@ -79,5 +79,8 @@ def test_the_tables_of_npu_smi_in_both_layouts() -> None:
 """
     (one,) = npu_rows(inference)
     assert (one.number, one.chip, one.health, one.memory_used, one.memory) == (6, "310P3", "OK", 1839, 21525)
+    assert [(one.npu, one.pid, one.name, one.memory) for one in npu_processes(inference)] == [
+        (6, 12345, "python", 1800)
+    ]
     eight = npu_rows(npu_smi_info())
     assert [one.number for one in eight] == list(range(8)) and {one.memory for one in eight} == {65536}

@@ -1,8 +1,9 @@
-"""Machines that differ from the good one in one thing."""
+"""Machines that differ from the good one in one thing, and what a case of a check is."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 
 from environment.machines import NNAL, SITE, TREE, Faked, Link, distribution, npu_smi_info, toolkit, trained_on
 
@@ -54,3 +55,16 @@ def with_rank_table(text: str) -> Faked:
 
 ONE_SERVER = [{"server_id": "10.0.0.1", "device": [{"device_id": "1", "device_ip": "192.168.100.100", "rank_id": "7"}]}]
 TWO_MACHINES = {"WORLD_SIZE": "16", "LOCAL_WORLD_SIZE": "8", "MASTER_ADDR": "10.0.0.1"}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A machine, the code it must get, and words of what is said: of what was seen and of the fix."""
+
+    code: str
+    machine: Faked
+    sees: str
+    fixes: str
+
+    def __str__(self) -> str:
+        return f"{self.code} {self.sees}"

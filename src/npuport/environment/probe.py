@@ -17,7 +17,7 @@ def probe(machine: Machine) -> Environment:
     """Read the machine once. Commands run side by side, so that the slowest one counts."""
     devices = ascend.devices(machine)
     machine = _asked(machine, [*_COMMANDS, *map(network.tls_command, devices.nodes)])
-    smi, npus = ascend.npu_smi(machine)
+    smi, npus, processes = ascend.npu_smi(machine)
     chips = ascend.chips(npus)
     installed = packages.packages(machine)
     return Environment(
@@ -29,6 +29,7 @@ def probe(machine: Machine) -> Environment:
         firmware=ascend.firmware(machine),
         smi=smi,
         npus=npus,
+        npu_processes=processes,
         chips=chips,
         devices=devices,
         canns=ascend.canns(machine),

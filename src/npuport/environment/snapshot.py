@@ -77,6 +77,16 @@ class Npu:
 
 
 @dataclass(frozen=True)
+class NpuProcess:
+    """A program that holds memory (MiB) of an NPU, as `npu-smi info` lists it."""
+
+    npu: int
+    pid: int
+    name: str
+    memory: int
+
+
+@dataclass(frozen=True)
 class Smi:
     """`npu-smi info`: "ok", "missing", "failed" or "slow" (no answer in time), with its last line where it failed."""
 
@@ -190,6 +200,7 @@ class Settings:
     deepspeed_exports: bool | None  # its launcher hands on the accelerator's variables; None without DeepSpeed
     source_tree: str  # a folder of torch's or torch_npu's sources in which the process was started
     transfer_module: str  # where on the paths an old transfer_to_npu lies
+    build_locks: tuple[str, ...]  # lock files that builds of torch extensions left behind, or hold
 
 
 @dataclass(frozen=True)
@@ -204,6 +215,7 @@ class Environment:
     firmware: str | None
     smi: Smi
     npus: tuple[Npu, ...]
+    npu_processes: tuple[NpuProcess, ...]
     chips: tuple[str, ...]  # each once, as CANN names them: ("Ascend910B3",)
     devices: Devices
     canns: tuple[Cann, ...]

@@ -6,6 +6,7 @@ DOCTOR_SENTENCES = {
     "/dev/shm has {size} MiB.": "/dev/shm 只有 {size} MiB。",
     "/etc/hccn.conf has no address for device {devices}.": "/etc/hccn.conf 中没有设备 {devices} 的地址。",
     "A process may have {limit} files open.": "一个进程最多可打开 {limit} 个文件。",
+    "A program listens on MASTER_PORT {port}.": "有程序正在监听 MASTER_PORT {port}。",
     "A program listens on {ports}.": "有程序正在监听 {ports}。",
     "ASCEND_RT_VISIBLE_DEVICES is {value}: {wrong}.": "ASCEND_RT_VISIBLE_DEVICES 为 {value}：{wrong}。",
     "ATB_HOME_PATH is {home}; this torch is built with {wanted}.": (
@@ -60,6 +61,7 @@ DOCTOR_SENTENCES = {
     "Driver {driver} is older than {wanted}, which documents pair with CANN {cann}.": (
         "驱动 {driver} 早于文档中与 CANN {cann} 配套的 {wanted}。"
     ),
+    "End the old training, or choose another port.": "请结束旧训练，或换用其他端口。",
     "Exempt the machines of the job.": "请为任务中的机器设置例外。",
     "Find it: if it is an old training, end it; if not, move HCCL's ports.": (
         "请找出该程序：若是残留的旧训练则结束它；否则更换 HCCL 的端口。"
@@ -96,6 +98,10 @@ DOCTOR_SENTENCES = {
     ),
     "If imports end with undefined symbols, install a published one; `npuport doctor --plan` names them.": (
         "若导入时报 undefined symbol，请安装已发布的版本；`npuport doctor --plan` 可列出。"
+    ),
+    "If no program builds the extension now, remove it.": "若当前没有程序在构建该扩展，请删除它。",
+    "If one is a training that was meant to have ended, end it and wait ten seconds before the next.": (
+        "若其中有本应结束的训练，请结束它，并等待十秒再启动下一个。"
     ),
     "Install CANN {wanted}, or one of torch {torches}, which CANN {cann} serves.": (
         "请安装 CANN {wanted}，或改用 CANN {cann} 配套的 torch {torches} 之一。"
@@ -190,6 +196,7 @@ DOCTOR_SENTENCES = {
     "Ports {ports} are not reserved, and in the kernel's range for any program ({low} – {high}).": (
         "端口 {ports} 未保留，且位于内核可分配给任意程序的范围（{low} – {high}）内。"
     ),
+    "Programs on the NPUs: {programs}.": "NPU 上的程序：{programs}。",
     "Put it on PATH; into a container, mount it.": "请将其加入 PATH；容器中需挂载。",
     "Put the driver's folders on it.": "请将驱动目录加入该变量。",
     "Python": "Python",
@@ -377,6 +384,7 @@ DOCTOR_SENTENCES = {
         "{package}：{path} 需要 {names}，而此处的 torch_npu 没有定义。"
     ),
     "{path} is not linked with torch_npu.": "{path} 没有与 torch_npu 链接。",
+    "{path} is there.": "存在 {path}。",
     "{path}: {problem}": "{path}：{problem}",
     "{proxy} is set, and MASTER_ADDR {master} is not in no_proxy.": (
         "设置了 {proxy}，而 MASTER_ADDR {master} 不在 no_proxy 中。"

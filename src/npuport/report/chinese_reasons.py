@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 REASONS = {
+    "A build waits for ever while another one seems to run: training hangs before its first step.": (
+        "当另一个构建似乎仍在进行时，构建会一直等待：训练在第一步之前挂起。"
+    ),
     "A device whose health is not OK fails or hangs in the middle of training.": (
         "健康状态不是 OK 的设备会在训练途中失败或挂起。"
     ),
@@ -69,9 +72,6 @@ REASONS = {
         "HCCL and gloo connect through the interface that is named; one that does not exist ends with "
         "EI0001 or a connection failure."
     ): ("HCCL 和 gloo 通过指定的网卡连接；网卡不存在时报 EI0001 或连接失败。"),
-    ("HCCL cannot bind a port on which another program listens (EI0019); often it is a training that was not ended."): (
-        "HCCL 无法绑定已被其他程序监听的端口（EI0019）；常见原因是旧训练未结束。"
-    ),
     (
         "HCCL listens on 32 host ports from 60000; a program that was given one of them by the kernel "
         "blocks the start (EI0019)."
@@ -123,6 +123,10 @@ REASONS = {
     "No part of torch_npu, HCCL or CANN reads this name, as far as is known.": (
         "据目前所知，torch_npu、HCCL 和 CANN 都不读取该名称。"
     ),
+    (
+        "No second program can listen on a port (EI0019, Address already in use); often it is a training "
+        "that was not ended."
+    ): ("其他程序无法再监听同一端口（EI0019、Address already in use）；常见原因是旧训练未结束。"),
     "Nothing on an NPU reads the CUDA spelling.": "NPU 上没有程序读取 CUDA 的写法。",
     "On A2 and A3 saturation needs INF_NAN_MODE_FORCE_DISABLE=1 too; INF_NAN_MODE_ENABLE=0 alone is refused.": (
         "A2 和 A3 上启用饱和模式还需 INF_NAN_MODE_FORCE_DISABLE=1；仅设 INF_NAN_MODE_ENABLE=0 会被拒绝。"
@@ -229,6 +233,10 @@ REASONS = {
     "Use torch 2.7.1 or 2.9.0 with torch.compile, or train without it.": (
         "请在 torch 2.7.1 或 2.9.0 上使用 torch.compile，或不使用它训练。"
     ),
+    (
+        "What other programs hold is missing to the training (NPU out of memory), and a job that is still "
+        "closing blocks the next one (EJ0001)."
+    ): ("其他程序占用的显存会使训练不足（NPU out of memory）；尚在关闭的任务会阻塞下一个任务（EJ0001）。"),
     "With HCCL_WHITELIST_DISABLE=0 HCCL accepts only addresses from the file that HCCL_WHITELIST_FILE names.": (
         "HCCL_WHITELIST_DISABLE=0 时，HCCL 只接受 HCCL_WHITELIST_FILE 所指文件中的地址。"
     ),

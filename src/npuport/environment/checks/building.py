@@ -55,3 +55,14 @@ def site_packages_in_lib64(env: Environment) -> Iterator[Problem]:
                 "Before building Apex for Ascend, write lib64 for lib in its setup.py where torch's folder is composed."
             ),
         )
+
+
+@check("ND604")
+def build_lock(env: Environment) -> Iterator[Problem]:
+    """A build of a torch extension left its lock."""
+    for path in env.settings.build_locks:
+        yield Problem(
+            say("{path} is there.", path=path),
+            say("If no program builds the extension now, remove it."),
+            (f"rm '{path}'",),
+        )

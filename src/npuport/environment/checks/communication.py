@@ -133,6 +133,13 @@ def hccl_port_taken(env: Environment) -> Iterator[Problem]:
     """A program listens on a port of HCCL or on MASTER_PORT of this machine."""
     first = _base_port(env)
     taken = [port for port in env.network.listening if first <= port < first + _PORTS]
+    master = env.variables.get("MASTER_PORT", "")
+    if master.isdigit() and int(master) in env.network.listening and env.variables.get("RANK", "0") == "0":
+        yield Problem(
+            say("A program listens on MASTER_PORT {port}.", port=master),
+            say("End the old training, or choose another port."),
+            (f"ss -ltnp 'sport = :{master}'", "export MASTER_PORT=29571"),
+        )
     if taken and env.has_npu:
         ports = ", ".join(map(str, taken))
         yield Problem(

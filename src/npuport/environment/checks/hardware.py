@@ -240,3 +240,14 @@ def chip_unknown_to_torch_npu(env: Environment) -> Iterator[Problem]:
                     "Install a torch_npu whose release notes name this chip; `npuport doctor --plan` names the newest."
                 ),
             )
+
+
+@check("ND115")
+def npu_in_use(env: Environment) -> Iterator[Problem]:
+    """Programs that hold memory of an NPU."""
+    if env.npu_processes:
+        listed = ", ".join(f"{one.name} {one.pid} (NPU {one.npu}, {one.memory} MiB)" for one in env.npu_processes[:8])
+        yield Problem(
+            say("Programs on the NPUs: {programs}.", programs=listed),
+            say("If one is a training that was meant to have ended, end it and wait ten seconds before the next."),
+        )

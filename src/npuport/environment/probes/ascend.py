@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from npuport.environment.machine import Machine
 from npuport.environment.probes.version_files import ranges, values
-from npuport.environment.snapshot import Cann, Devices, Driver, Nnal, Npu, Smi
+from npuport.environment.snapshot import Cann, Devices, Driver, Nnal, Npu, NpuProcess, Smi
 
 INSTALL_ROOTS = ("/usr/local/Ascend", "~/Ascend", "/opt/Ascend", "/home/developer/Ascend")
 NPU_SMI = ("npu-smi", "info")
@@ -18,6 +18,7 @@ _HUAWEI = "0x19e5"
 _ACCELERATOR = "0x1200"  # PCI class of processing accelerators
 _CHIP_ROW = re.compile(r"^\|\s*(\d+)\s+([A-Za-z0-9_-]+)\s*\|\s*([A-Za-z]+)\s*\|")
 _MEMORY_ROW = re.compile(r"^\|\s*\d+(?:\s+\d+)?\s*\|\s*[0-9A-Fa-f]{4}:[0-9A-Fa-f:.]+\s*\|(.*)\|")
+_PROCESS_ROW = re.compile(r"^\|\s*(\d+)\s+\d+\s*\|\s*(\d+)\s*\|([^|]*)\|\s*(\d+)\s*\|\s*$")
 _OF = re.compile(r"(\d+)\s*/\s*(\d+)")
 _KERNEL_FOLDERS = ("opp/built-in/op_impl/ai_core/tbe/kernel", "opp/built-in/op_impl/ai_core/tbe/kernel/config")
 
@@ -47,18 +48,18 @@ def firmware(machine: Machine) -> str | None:
     return values(machine.text(f"{folder}/version.info")).get("version")
 
 
-def npu_smi(machine: Machine) -> tuple[Smi, tuple[Npu, ...]]:
-    """What `npu-smi info` answers."""
+def npu_smi(machine: Machine) -> tuple[Smi, tuple[Npu, ...], tuple[NpuProcess, ...]]:
+    """What `npu-smi info` answers: whether it does, the devices, and the programs on them."""
     answer = machine.run(NPU_SMI)
     if answer.timed_out:
-        return Smi("slow"), ()
+        return Smi("slow"), (), ()
     if answer.code is None:
-        return Smi("missing"), ()
+        return Smi("missing"), (), ()
     rows = npu_rows(answer.output)
     if answer.code != 0 or not rows:
         lines = [line.strip() for line in answer.output.splitlines() if line.strip()]
-        return Smi("failed", lines[-1] if lines else ""), ()
-    return Smi("ok"), rows
+        return Smi("failed", lines[-1] if lines else ""), (), ()
+    return Smi("ok"), rows, npu_processes(answer.output)
 
 
 def chips(npus: Sequence[Npu]) -> tuple[str, ...]:
@@ -87,6 +88,15 @@ def npu_rows(output: str) -> tuple[Npu, ...]:
                 )
             )
     return tuple(found)
+
+
+def npu_processes(output: str) -> tuple[NpuProcess, ...]:
+    """The programs in the table of `npu-smi info`."""
+    return tuple(
+        NpuProcess(int(match[1]), int(match[2]), match[3].strip(), int(match[4]))
+        for line in output.splitlines()
+        if (match := _PROCESS_ROW.match(line))
+    )
 
 
 def devices(machine: Machine) -> Devices:

@@ -27,6 +27,7 @@ def settings(machine: Machine, packages: Sequence[Package]) -> Settings:
         deepspeed_exports=_deepspeed_exports(machine, packages),
         source_tree=_source_tree(machine),
         transfer_module=_transfer_module(machine),
+        build_locks=_build_locks(machine),
     )
 
 
@@ -61,3 +62,11 @@ def _source_tree(machine: Machine) -> str:
 def _transfer_module(machine: Machine) -> str:
     paths = machine.variables.get("PYTHONPATH", "").split(":")
     return next((path for path in paths if path and machine.exists(f"{path}/transfer_to_npu.py")), "")
+
+
+def _build_locks(machine: Machine) -> tuple[str, ...]:
+    """torch keeps a build in torch_extensions/<Python and device>/<name>, with a file named lock while it runs."""
+    root = machine.variables.get("TORCH_EXTENSIONS_DIR") or f"{machine.process.home}/.cache/torch_extensions"
+    kinds = [f"{root}/{kind}" for kind in machine.names(root)]
+    folders = kinds + [f"{kind}/{name}" for kind in kinds for name in machine.names(kind)]
+    return tuple(f"{folder}/lock" for folder in folders if "lock" in machine.names(folder))
