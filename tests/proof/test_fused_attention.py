@@ -1,9 +1,12 @@
-"""Calls of flash-attn and xformers, converted, run on the simulated NPU and agree with attention written out."""
+"""Converted code is run: calls of libraries on the simulated NPU, attention in steps on the CPU."""
 
 from __future__ import annotations
 
+import importlib.util
 import json
+import os
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -65,3 +68,15 @@ def differences(
 def test_values_and_gradients_agree_in_float32(case: str, differences: dict[str, float]) -> None:
     assert differences.keys() == set(CASES)
     assert differences[case] < 5e-6
+
+
+@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
+def test_whole_files_compute_the_same_on_the_cpu_once_converted_for_every_device() -> None:
+    program = PROGRAM.with_name("converted_fragments.py")
+    variables = {**os.environ, "TORCH_DEVICE_BACKEND_AUTOLOAD": "0", "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, str(program)]
+    run = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=120, check=False)
+    assert run.returncode == 0, run.stderr[-2000:]
+    found = json.loads(run.stdout.partition("DIFFERENCES ")[2])
+    assert len(found) >= 13
+    assert {name: error for name, error in found.items() if error >= 5e-6} == {}
