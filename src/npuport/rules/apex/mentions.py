@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from npuport.findings import Edit
 from npuport.rules.base import Context
+from npuport.rules.grad_scaler import handed_on
 from npuport.source.module import ancestors, parent
 
 PACKAGES = ("apex",)
@@ -36,8 +37,15 @@ class Imports:
     mentions: tuple[Mention, ...]
 
     def edits(self, converted: Collection[Mention], context: Context) -> list[Edit]:
-        """The imports without the names of which every use is converted; nothing where all names stay."""
+        """The imports without the names of which every use is converted, and which no other module takes from here."""
+        used = {id(mention.imported) for mention in self.mentions}
         kept = {id(mention.imported) for mention in self.mentions if mention not in converted}
+        kept |= {
+            id(alias)
+            for statement in self.statements
+            for alias in statement.names
+            if handed_on(_local(alias), context, used=id(alias) in used)
+        }
         left = [[alias for alias in each.names if _stays(each, alias, kept)] for each in self.statements]
         gone = [each for each, names in zip(self.statements, left, strict=True) if not names]
         return [

@@ -38,6 +38,7 @@ _AMP = "apex.amp."
 PARTS = ("initialize", "scale_loss", "master_params", "state_dict", "load_state_dict")
 _MEANINGLESS = {"verbosity", "patch_torch_functions", "keep_batchnorm_fp32", "master_weights"}
 _CLIPS = re.compile(r"clip_grad_(?:norm|value)_?$")
+_CONTINUED = re.compile(r"\\\r?\n")
 _ONE_LINE = re.compile(r"[^\n]*")
 
 
@@ -83,6 +84,9 @@ class Conversion:
             raise Blocked("the losses are scaled in another file, and torch.amp's scaler has to be handed over")
         self.start = _start(self._call("initialize"), context)
         self.losses = [_loss(mention, context) for mention in self.of["scale_loss"]]
+        for loss in self.losses:
+            if len({other.optimizer for other in self.losses if other.function is loss.function}) > 1:
+                raise Blocked("there are several optimizers, and torch.amp's scale is updated once after all of them")
         self.steps = [step for loss in self.losses for step in self._steps(loss)]
         self.scaler, self.is_global = self._scaler_name()
 
@@ -201,6 +205,8 @@ class Conversion:
         start, end = lines.starts[first - 1], lines.starts[last] if last < len(lines.starts) else len(self.module.text)
         if '"""' in self.module.text[start:end] or "'''" in self.module.text[start:end]:
             raise Blocked("a text over several lines stands where the indentation changes")
+        if _CONTINUED.search(self.module.text, start, end):
+            raise Blocked("a line is continued by a backslash where the indentation changes")
         return [lines.starts[number - 1] for number in range(first, last + 1)]
 
     def _autocast_edits(self, loss: Loss) -> Iterator[Edit]:
