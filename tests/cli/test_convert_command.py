@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from running import CONVERTED, TRAIN, Npuport
 
-from npuport.findings import Finding
+from npuport.findings import Finding, Outcome, Verdict
 from npuport.rules.engine import check_file
 
 
@@ -225,3 +225,39 @@ def test_the_target_by_default_in_chinese(npuport: Npuport, project: Path, monke
     monkeypatch.setenv("NPUPORT_LANG", "zh")
     said = npuport("convert", library(project), "--check").err
     assert said.startswith("--target agnostic（默认，pyproject.toml 声明了软件包 things）")
+
+
+NORM = """import torch
+
+
+def norm(x, weight):
+    return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6) * weight
+"""
+
+
+@pytest.mark.parametrize("outcome", Outcome)
+def test_a_fused_operator_is_put_in_when_it_is_proved(
+    npuport: Npuport, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, outcome: Outcome
+) -> None:
+    verdict = Verdict(outcome, "no torch here" if outcome is Outcome.UNTRIED else "")
+    monkeypatch.setattr("npuport.proof.prove", lambda claims, *_, **__: [verdict] * len(claims))
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "norm.py").write_text(NORM)
+    result = npuport("convert", tmp_path / "src", "-o", tmp_path / "out", "--unsafe-fixes")
+    assert result.code == 0
+    assert result.err == "proving 1 replacement on the simulated NPU\n"
+    proved = outcome is Outcome.PROVED
+    assert ("npu_rms_norm" in (tmp_path / "out" / "norm.py").read_text()) == proved
+    assert f"Proved: {int(proved)} of 1 kinds of replacement by a fused operator are equal" in result.out
+    assert ("One could not run: no torch here." in result.out) == (outcome is Outcome.UNTRIED)
+
+
+def test_without_a_proof_the_record_says_that_there_was_none(npuport: Npuport, tmp_path: Path) -> None:
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "norm.py").write_text(NORM)
+    assert npuport("convert", tmp_path / "src", "-o", tmp_path / "plain").code == 0
+    assert (tmp_path / "plain" / "norm.py").read_text() == NORM
+    result = npuport("convert", tmp_path / "src", "-o", tmp_path / "out", "--unsafe-fixes", "--no-verify")
+    assert "npu_rms_norm" in (tmp_path / "out" / "norm.py").read_text()
+    assert "Proved" not in result.out + result.err
+    assert "applied without a proof" in (tmp_path / "out" / "npuport-changes.md").read_text()

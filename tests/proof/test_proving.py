@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from npuport.findings import Claim, Input, Outcome, Verdict
-from npuport.proof import prove
+from npuport.proof import VerdictCache, prove
 
 INPUTS = (Input("x", "tensor(*lead, D, scale=scale)"), Input("weight", "tensor(D)"), Input("eps", "eps"))
 CASES = ("lead=(3,), D=8, eps=0.1, scale=1.0", "lead=(1, 5), D=33, eps=1e-5, scale=1e-3")
@@ -100,3 +102,35 @@ def test_a_proof_has_an_end() -> None:
 def test_no_claims_need_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("subprocess.run", lambda *_, **__: pytest.fail("a process was started"))
     assert prove([]) == []
+
+
+def test_a_verdict_is_kept_until_the_claim_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Claim] = []
+
+    def run(claims: list[Claim], *_: object) -> list[Verdict]:
+        asked.extend(claims)
+        return [Verdict(Outcome.PROVED, difference=(("float32", 1e-7),), runs=3, notes=("a note",)) for _ in claims]
+
+    monkeypatch.setattr("npuport.proof.proving._run_all", run)
+    cache = VerdictCache(tmp_path / "proofs")
+    claim = Claim(INPUTS, BEFORE["llama"], AFTER, CASES)
+    first = prove([claim], cache=cache)
+    assert prove([claim], cache=VerdictCache(tmp_path / "proofs")) == first
+    assert asked == [claim]
+    other = Claim(INPUTS, BEFORE["llama"], AFTER, CASES[:1])
+    prove([claim, other], cache=cache)
+    prove([claim], "Ascend910A", cache=cache)
+    assert asked == [claim, other, claim]
+    for entry in (tmp_path / "proofs").iterdir():
+        entry.write_text("{}")
+    prove([claim], cache=cache)
+    assert len(asked) == 4
+
+
+def test_what_could_not_run_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tries: list[int] = []
+    untried = Verdict(Outcome.UNTRIED, "no torch")
+    monkeypatch.setattr("npuport.proof.proving._run_all", lambda *_: tries.append(1) or [untried])
+    for _ in range(2):
+        assert prove([Claim(INPUTS, "", "", CASES)], cache=VerdictCache(tmp_path)) == [untried]
+    assert len(tries) == 2

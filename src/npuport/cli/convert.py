@@ -144,7 +144,7 @@ def convert(
         tree = read_tree(source, without=output)
     if target is None and source.is_dir():
         settings = suited(settings, tree)
-    prove = _prover(settings.chip) if verify and unsafe_fixes else None
+    prove = _prover(settings.chip, not no_cache) if verify and unsafe_fixes else None
     with progress(len(tree.files), "converting") as advance:
         conversion = convert_files(
             tree.files, settings, unsafe_fixes, jobs, advance, None if no_cache else findings_cache(source), prove
@@ -163,15 +163,15 @@ def convert(
     raise SystemExit(_exit_code(tree, conversion, mode))
 
 
-def _prover(chip: str) -> Prover:
-    """Proves claims on the simulated NPU."""
+def _prover(chip: str, keep: bool) -> Prover:
+    """Proves claims on the simulated NPU; with ``keep``, what was proved before counts."""
 
     def prove(claims: Sequence[Claim]) -> Sequence[Verdict]:
         from npuport import proof
         from npuport.report.language import counted, translate
 
-        talk(translate("proving {fixes} on the simulated NPU", fixes=counted(len(claims), "fused operator")))
-        return proof.prove(claims, chip)
+        talk(translate("proving {fixes} on the simulated NPU", fixes=counted(len(claims), "replacement")))
+        return proof.prove(claims, chip, cache=proof.VerdictCache() if keep else None)
 
     return prove
 
@@ -261,6 +261,8 @@ def _say_counts(tree: Tree, conversion: Conversion, record: str) -> None:
     )
     print(f"{line}     {record}".rstrip())
     print(_verdict(conversion))
+    if conversion.verdicts:
+        print(_proofs(conversion.verdicts))
 
 
 def _verdict(conversion: Conversion) -> str:
@@ -277,6 +279,21 @@ def _verdict(conversion: Conversion) -> str:
         unexplained=counted(len(conversion.unexplained), "CUDA reference"),
         failures=counted(len(conversion.failures), "file"),
     )
+
+
+def _proofs(verdicts: Sequence[Verdict]) -> str:
+    from npuport.findings import Outcome
+    from npuport.report.language import translate
+
+    proved = sum(verdict.outcome is Outcome.PROVED for verdict in verdicts)
+    untried = next((verdict.reason for verdict in verdicts if verdict.outcome is Outcome.UNTRIED), "")
+    line = translate(
+        "Proved: {proved} of {all} kinds of replacement by a fused operator are equal to the code in their place; "
+        "no other is made.",
+        proved=proved,
+        all=len(verdicts),
+    )
+    return f"{line} {translate('One could not run: {reason}.', reason=untried)}" if untried else line
 
 
 def _name_unexplained(conversion: Conversion) -> None:

@@ -49,6 +49,7 @@ class Conversion:
     left: tuple[Finding, ...]
     unexplained: tuple[Occurrence, ...]
     failures: tuple[Failure, ...]
+    verdicts: tuple[Verdict, ...] = ()  # on every claim that a fix rested on; a claim may stand for several places
 
     @property
     def changed(self) -> tuple[ConvertedFile, ...]:
@@ -173,6 +174,7 @@ def convert_files(
         left=tuple(finding for outcome in finished for finding in outcome.left),
         unexplained=tuple(word for outcome in finished for word in outcome.unexplained),
         failures=tuple(failures[path] for path in sorted(failures)),
+        verdicts=tuple((verdicts or {}).values()),
     )
 
 

@@ -21,6 +21,7 @@ The rule
 
 from __future__ import annotations
 
+from npuport.proof.kept import VerdictCache
 from npuport.proof.proving import prove
 
-__all__ = ["prove"]
+__all__ = ["VerdictCache", "prove"]

@@ -124,8 +124,11 @@ SENTENCES = {
         "{files}中共 {edits}，{unchanged}未改动，还有 {left}需要您处理"
     ),
     "proving {fixes} on the simulated NPU": "正在模拟 NPU 上验证 {fixes}",
-    "{number} fused operator": "{number} 个融合算子",
-    "{number} fused operators": "{number} 个融合算子",
+    "{number} replacement": "{number} 种替换",
+    "{number} replacements": "{number} 种替换",
+    "Proved: {proved} of {all} kinds of replacement by a fused operator are equal to the code in their place; "
+    "no other is made.": "已验证：{all} 种融合算子替换中有 {proved} 种与原代码等价；其余均未替换。",
+    "One could not run: {reason}.": "有替换无法验证：{reason}。",
     "{edits} in {files}; nothing was written": "{files}中共有 {edits}；未写入任何文件",
     "Checked: every converted file still parses; no CUDA reference is unexplained; "
     "a second run would change nothing.": (
