@@ -139,6 +139,16 @@ def test_whatever_is_imported_first(simulated: Callable[..., subprocess.Complete
     assert "sitecustomize" not in done.stderr
 
 
+def test_a_process_without_torch_npu_loads_nothing_of_the_simulation(
+    simulated: Callable[..., subprocess.CompletedProcess[str]],
+) -> None:
+    loaded = "print(*(name for name in sys.modules if name.startswith('npuport.sim')), sep='')"
+    for auto in ("0", "1"):
+        done = simulated(["-c", f"import sys; {loaded}; import torch_npu; {loaded}"], NPUPORT_AUTO=auto)
+        before, after = done.stdout.splitlines()
+        assert before == "" and "npuport.sim.loading" in after, done.stderr
+
+
 def test_the_hidden_sitecustomize_runs_too(
     simulated: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
 ) -> None:

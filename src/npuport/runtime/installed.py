@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from importlib.machinery import PathFinder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,7 +16,8 @@ def spec_of(name: str) -> ModuleSpec | None:
     loaded = sys.modules.get(name)
     if loaded is not None:
         return loaded.__spec__
-    for finder in sys.meta_path:
+    # Those before it may act on what they are asked for, as the simulation does; most packages lie on the path.
+    for finder in (PathFinder, *sys.meta_path):
         find = getattr(finder, "find_spec", None)
         spec: ModuleSpec | None = find(name, None) if find is not None else None
         if spec is not None:

@@ -39,8 +39,20 @@ def _begin(module: str, function: str) -> None:
     getattr(loaded, function)()
 
 
+class _SimulationWithTorchNpu:
+    """Loads the simulation once somebody asks for torch_npu; it costs 50 ms, and many processes of a run never do."""
+
+    def find_spec(self, fullname, path=None, target=None):  # type: ignore[no-untyped-def]
+        if fullname.partition(".")[0] != "torch_npu":
+            return None
+        sys.meta_path.remove(self)
+        _begin("npuport.sim.loading", "follow_torch_npu")
+        found = (finder.find_spec(fullname, path, target) for finder in list(sys.meta_path))
+        return next((spec for spec in found if spec is not None), None)
+
+
 if os.environ.get("NPUPORT_SIM") == "1":
-    _begin("npuport.sim.loading", "follow_torch_npu")
+    sys.meta_path.insert(0, _SimulationWithTorchNpu())
 if os.environ.get("NPUPORT_AUTO", "0" if "NPUPORT_SIM" in os.environ else "1") == "1":
     _begin("npuport.runtime.startup", "install")
 _hand_over()
