@@ -70,21 +70,21 @@ class Machine:
         try:
             with self.path(name).open("rb") as file:
                 return file.read(_TEXT_LIMIT).decode("utf-8", errors="replace")
-        except OSError:
+        except (OSError, ValueError):
             return None
 
     def exists(self, name: str) -> bool:
         """Whether there is such a file or folder."""
         try:
             return self.path(name).exists()
-        except OSError:
+        except (OSError, ValueError):
             return False
 
     def names(self, folder: str) -> tuple[str, ...]:
         """What a folder holds, sorted; empty if it cannot be read."""
         try:
             return tuple(sorted(entry.name for entry in self.path(folder).iterdir()))
-        except OSError:
+        except (OSError, ValueError):
             return ()
 
     def real(self, name: str) -> str:

@@ -17,7 +17,7 @@ def release_key(version: str) -> tuple[int, ...]:
         match = re.fullmatch(r"(?:rc|RC)(\d+)", word)
         if match:
             numbers += [_NOT_FINAL, int(match[1])]
-        elif word.isdigit():
+        elif word.isdecimal():
             numbers.append(int(word))
         else:
             break

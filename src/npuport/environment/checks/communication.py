@@ -63,7 +63,7 @@ def _server_problems(servers: list[dict[str, Any]], addresses: Mapping[str, str]
     names = [str(one.get("server_id", "")) for one in servers]
     if len(set(names)) != len(names) or any(not 0 < len(name) <= _LONGEST_NAME for name in names):
         yield say("each server needs a server_id of its own, of at most 64 characters")
-    devices = [device for one in servers for device in one.get("device", []) if isinstance(device, dict)]
+    devices = [device for one in servers for device in _devices(one)]
     ranks = sorted(str(device.get("rank_id", "")) for device in devices)
     if sorted(map(str, range(len(devices)))) != ranks:
         yield say("rank_id must run from 0 to {last}, each once; found {ranks}", last=len(devices) - 1,
@@ -78,7 +78,7 @@ def _server_problems(servers: list[dict[str, Any]], addresses: Mapping[str, str]
             yield say("rank {rank} has no device_ip, which several servers need", rank=device.get("rank_id"))
     present = set(addresses.values())
     for one in servers:
-        mine = {str(device.get("device_id", "")): str(device.get("device_ip", "")) for device in one.get("device", [])}
+        mine = {str(device.get("device_id", "")): str(device.get("device_ip", "")) for device in _devices(one)}
         if present & set(mine.values()):
             for number, address in mine.items():
                 if address and number in addresses and addresses[number] != address:
@@ -134,7 +134,7 @@ def hccl_port_taken(env: Environment) -> Iterator[Problem]:
     first = _base_port(env)
     taken = [port for port in env.network.listening if first <= port < first + _PORTS]
     master = env.variables.get("MASTER_PORT", "")
-    if master.isdigit() and int(master) in env.network.listening and env.variables.get("RANK", "0") == "0":
+    if master.isdecimal() and int(master) in env.network.listening and env.variables.get("RANK", "0") == "0":
         yield Problem(
             say("A program listens on MASTER_PORT {port}.", port=master),
             say("End the old training, or choose another port."),
@@ -224,9 +224,15 @@ def allow_list_missing(env: Environment) -> Iterator[Problem]:
         )
 
 
+def _devices(server: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The devices of a server, as far as they are objects at all."""
+    listed = server.get("device")
+    return [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+
+
 def _base_port(env: Environment) -> int:
     value = env.variables.get("HCCL_IF_BASE_PORT", "")
-    return int(value) if value.isdigit() else _FIRST_PORT
+    return int(value) if value.isdecimal() else _FIRST_PORT
 
 
 def _reserved(text: str, first: int) -> bool:
@@ -238,9 +244,9 @@ def _reserved(text: str, first: int) -> bool:
 
 def _several_machines(env: Environment) -> bool:
     world, local = env.variables.get("WORLD_SIZE", ""), env.variables.get("LOCAL_WORLD_SIZE", "")
-    here = int(local) if local.isdigit() else len(env.devices.nodes)
+    here = int(local) if local.isdecimal() else len(env.devices.nodes)
     servers = env.rank_table.document.get("server_list", []) if env.rank_table else []
-    return (world.isdigit() and here > 0 and int(world) > here) or (isinstance(servers, list) and len(servers) > 1)
+    return (world.isdecimal() and here > 0 and int(world) > here) or (isinstance(servers, list) and len(servers) > 1)
 
 
 def _is_address(text: str) -> bool:

@@ -69,7 +69,7 @@ def no_torch_npu(env: Environment) -> Iterator[Problem]:
     torch = env.package("torch")
     if torch is None or env.package("torch-npu") or not env.has_npu:
         return
-    releases = [one for one in torch_npu_for(base(torch.version)) if one.on_pypi]
+    releases = [one for one in _releases_for(torch.version) if one.on_pypi]
     line = table_release(env.cann.version) if env.cann else ""
     fitting = [one for one in releases if one.cann == line] or releases
     if fitting:
@@ -129,7 +129,7 @@ def torch_npu_release_unknown(env: Environment) -> Iterator[Problem]:
     """A daily or private build of torch_npu, or one newer than the table."""
     package = env.package("torch-npu")
     if package is not None and release_of(env) is None:
-        near = [one.torch_npu for one in torch_npu_for(base(package.version))] if _is_version(package.version) else []
+        near = [one.torch_npu for one in _releases_for(package.version)]
         yield Problem(
             say("torch_npu {version} is not among the published releases.", version=package.version),
             say("If imports end with undefined symbols, install a published one: {near}.", near=", ".join(near[:4]))
@@ -323,12 +323,12 @@ def apex_of_nvidia(env: Environment) -> Iterator[Problem]:
         )
 
 
-def _is_version(text: str) -> bool:
+def _releases_for(version: str) -> tuple[Release, ...]:
+    """The releases for a torch, or for that of a torch_npu; none where the text is no version."""
     try:
-        Version(text)
+        return torch_npu_for(base(version))
     except InvalidVersion:
-        return False
-    return True
+        return ()
 
 
 def _first_of_each(env: Environment) -> list[Package]:

@@ -88,7 +88,7 @@ def allocator_settings_clash(env: Environment) -> Iterator[Problem]:
                 (f"export {name}=expandable_segments:True",),
             )
         split = settings.get("max_split_size_mb", "").strip()
-        if split.isdigit() and int(split) <= 20:
+        if split.isdecimal() and int(split) <= 20:
             yield Problem(
                 say("{name} has max_split_size_mb:{split}.", name=name, split=split),
                 say("Give more than 20."),
@@ -151,7 +151,7 @@ def visible_devices_wrong(env: Environment) -> Iterator[Problem]:
         return
     words = [word.strip() for word in value.split(",")]
     count = len(env.npus) or len(env.devices.nodes)
-    if not all(word.isdigit() for word in words):
+    if not all(word.isdecimal() for word in words):
         wrong = say("not a list of numbers")
     elif sorted(set(map(int, words))) != list(map(int, words)):
         wrong = say("not rising, or with a number twice")
@@ -237,4 +237,4 @@ def _values(entry: AscendVariable) -> str:
 def _seconds(env: Environment, name: str) -> int:
     """The value of a timeout, its default where it is unset or no number."""
     value, entry = env.variables.get(name, ""), ascend_variable(name)
-    return int(value) if value.isdigit() else int(entry.default if entry else 0)
+    return int(value) if value.isdecimal() else int(entry.default if entry else 0)

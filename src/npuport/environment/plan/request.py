@@ -93,7 +93,7 @@ def _parts(text: str) -> Iterator[tuple[str, str]]:
             word, words = glued[1], [glued[2], *words]
         name = word.lower()
         if name in _SYSTEMS:
-            version = words.pop(0) if words and words[0][0].isdigit() else ""
+            version = words.pop(0) if words and words[0][0].isdecimal() else ""
             yield "system", f"{word} {version}".strip()
         elif name in _NAMES and _NAMES[name] == "system":
             continue

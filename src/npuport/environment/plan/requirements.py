@@ -39,9 +39,7 @@ class Line:
     @property
     def version(self) -> str | None:
         """The one version that is allowed; None if it is open."""
-        exact = [
-            one for one in (self.requirement.specifier if self.requirement else ()) if one.operator in ("==", "===")
-        ]
+        exact = [one for one in (self.requirement.specifier if self.requirement else ()) if one.operator == "=="]
         return exact[0].version if len(exact) == 1 and "*" not in exact[0].version else None
 
 

@@ -27,7 +27,7 @@ def network(machine: Machine, devices: Sequence[int]) -> Network:
     switches = {str(device): _TLS.search(machine.run(tls_command(device)).output) for device in devices}
     return Network(
         interfaces=machine.names("/sys/class/net"),
-        port_range=(int(limits[0]), int(limits[1])) if len(limits) == 2 and all(map(str.isdigit, limits)) else None,
+        port_range=(int(limits[0]), int(limits[1])) if len(limits) == 2 and all(map(str.isdecimal, limits)) else None,
         reserved_ports=(machine.text("/proc/sys/net/ipv4/ip_local_reserved_ports") or "").strip(),
         listening=tuple(sorted(_listening(machine))),
         firewall=machine.run(("firewall-cmd", "--state")).output.strip() == "running",
