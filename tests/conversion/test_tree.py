@@ -181,7 +181,7 @@ def test_an_output_below_a_file_is_refused_in_one_sentence(project: Path, tmp_pa
         copy(project, tmp_path / "file" / "out")
 
 
-CTRL_C = (KeyboardInterrupt(), KeyboardInterrupt, "")
+CTRL_C = (KeyboardInterrupt(), KeyboardInterrupt, "^$")
 
 
 @pytest.mark.parametrize(

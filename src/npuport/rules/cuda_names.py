@@ -95,8 +95,7 @@ class CudaNameRule(Rule):
     def check(self, node: ast.AST, context: Context) -> Iterator[Finding]:
         assert isinstance(node, ast.Attribute | ast.Name)
         use = cuda_use(node, context)
-        if use is not None and owner(use, context) == self.code:
-            yield from self.judge(use, context)
+        return self.judge(use, context) if use is not None and owner(use, context) == self.code else iter(())
 
     @abstractmethod
     def judge(self, use: CudaUse, context: Context) -> Iterator[Finding]:
