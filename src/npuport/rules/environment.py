@@ -88,6 +88,9 @@ class CudaEnvironmentVariable(Rule):
     def check(self, node: ast.AST, context: Context) -> Iterator[Finding]:
         name = node.arg if isinstance(node, ast.keyword) else getattr(node, "value", None)
         known = cuda_variable(name) if isinstance(name, str) else None
+        if isinstance(node, ast.Constant) and (set_by := _set_in_command(node)) is not None:
+            yield self._finding(context.module.lines.span(node), set_by, None, context)
+            return
         if known is None or isinstance(parent(node), ast.JoinedStr):
             return
         if isinstance(node, ast.keyword):
@@ -222,6 +225,23 @@ def _is_environment_dict(node: ast.Dict, context: Context) -> bool:
         if isinstance(function, ast.Attribute) and function.attr in {"update", "dict"}:
             return _is_environ(function.value, context) or any(_is_environ(other, context) for other in around.args)
     return False
+
+
+_COMMAND = re.compile(r"(?:export |set |env )?([A-Z][A-Z0-9_]+)=(?!=)")
+
+
+def _set_in_command(node: ast.Constant) -> Variable | None:
+    """The variable that a text begins to set, where the text is put together as a command: no message, no document."""
+    found = _COMMAND.match(node.value) if isinstance(node.value, str) else None
+    known = cuda_variable(found[1]) if found else None
+    if known is None or known.counterpart is None:
+        return None
+    for around in ancestors(node):
+        if isinstance(around, ast.Call):
+            return None  # a message; or a command that is run at once, which is read as one
+        if isinstance(around, ast.stmt):
+            return known if isinstance(around, ast.Assign | ast.AugAssign | ast.Return) else None
+    return None
 
 
 def _may_be_key(node: ast.expr) -> bool:

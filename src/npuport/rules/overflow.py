@@ -38,8 +38,8 @@ class OverflowSoughtAsInf(Rule):
         yield context.finding(
             self,
             node,
-            f"{known.name} clips what overflows to the largest number and turns NaN into 0, so that this is never"
-            " true: ask torch_npu.npu.get_npu_overflow_flag(), after clear_npu_overflow_flag() before the step, and"
+            f"{known.name} clips what overflows to the largest number and turns NaN into 0, so that this finds no"
+            " overflow: ask torch_npu.npu.get_npu_overflow_flag(), after clear_npu_overflow_flag() before the step, and"
             " reduce the answer among all processes",
             basis=known.basis,
         )

@@ -257,11 +257,20 @@ def _chooses_ranks(branch: ast.If, node: ast.AST) -> bool:
         if isinstance(part, ast.Name | ast.Attribute)
     }
     asked = any(name == "rank" or name.endswith(("_rank", "get_rank")) for name in names)
-    sized = any("size" in name for name in names)
+    sized = any("size" in name for name in names) or _asks_for_launcher(branch.test)
     both = bool(branch.orelse) and all(
         any("new_group" in ast.dump(statement) for statement in side) for side in (branch.body, branch.orelse)
     )
     return asked and not sized and not both and not any(part is node for part in ast.walk(branch.test))
+
+
+def _asks_for_launcher(test: ast.expr) -> bool:
+    """``local_rank != -1`` or ``rank is not None``: whether there are several processes, which all of them know."""
+    return any(
+        isinstance(part, ast.Compare)
+        and any(isinstance(side, ast.UnaryOp) or getattr(side, "value", 0) is None for side in part.comparators)
+        for part in ast.walk(test)
+    )
 
 
 class UnusedParametersSought(Rule):

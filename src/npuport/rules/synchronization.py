@@ -169,9 +169,19 @@ def _said(node: ast.Subscript) -> str:
         )
     around = parent(node)
     value = around.value if isinstance(around, ast.Assign) else None
+    if value is not None and _is_selected(value, node.slice):
+        return (
+            "assigning through a mask looks for its places first: torch.where computes the same at once, from a value"
+            " that is computed for all places and not for those of the mask alone"
+        )
     plain = isinstance(value.operand if isinstance(value, ast.UnaryOp) else value, ast.Constant)
     remedy = "masked_fill" if plain else "torch.where"
     return f"assigning through a mask looks for its places first: {remedy} computes the same at once"
+
+
+def _is_selected(value: ast.expr, mask: ast.expr) -> bool:
+    """Whether a value has the places of a mask only: something in it is indexed with the mask."""
+    return any(isinstance(part, ast.Subscript) and ast.dump(part.slice) == ast.dump(mask) for part in ast.walk(value))
 
 
 def _is_mask(node: ast.expr) -> bool:

@@ -16,6 +16,7 @@ from npuport.rules.parallel.plan import steps_of
 from npuport.rules.parallel.saving import other_writers
 from npuport.rules.parallel.script import Script, merged
 from npuport.rules.parallel.steps import Step
+from npuport.source.module import ancestors
 
 _SERVER = 8  # NPUs of the usual server, where the file does not tell how many devices it takes
 _ASKED = re.compile(r"isinstance\([^()\n]*(?<!Distributed)DataParallel\b")
@@ -49,7 +50,8 @@ class DataParallelModule(Rule):
         if taken:
             words = f"; line {taken} belongs to a way with one process for each device: take that one"
         elif unclear:
-            words = f"; start one for each with {command}. {_by_hand(steps, unclear)}{_only_predicts(script)}"
+            start = command if _is_started(maker, context) else "torchrun, of the program that uses this"
+            words = f"; start one for each with {start}. {_by_hand(steps, unclear)}{_only_predicts(script)}"
         else:
             edits = merged(edit for step in steps for edit in step.edits)
             fix = context.fix(edits, Applicability.UNSAFE, "one process for each device")
@@ -58,6 +60,12 @@ class DataParallelModule(Rule):
         return context.finding(
             self, maker, _HEAD + words, fix=fix, basis=fact.basis if fact else None, name=name, command=command
         )
+
+
+def _is_started(maker: ast.expr, context: Context) -> bool:
+    """Whether the file is what is started: it has a main guard, or does the work outside of functions."""
+    inside = any(isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) for one in ancestors(maker))
+    return not inside or "__main__" in context.module.text
 
 
 def _own_way(script: Script) -> int | None:
