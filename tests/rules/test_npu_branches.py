@@ -55,3 +55,4 @@ def test_a_branch_for_cuda_beside_one_for_npus() -> None:
 def test_a_branch_for_a_launcher_is_none_for_cuda() -> None:
     text = "import torch\nif launched():\n    d = torch.device('cuda')\nelif is_npu():\n    d = torch.device('npu')\n"
     assert Severity.INFO not in _severities(text)
+    assert Severity.INFO not in _severities(text.replace("if launched()", "if tpu():\n    d = 1\nelif launched()"))

@@ -38,11 +38,12 @@ def beside_npu_branch(node: ast.AST, module: Module) -> bool:
 
     Branches are those of ``if … elif …``, of conditional expressions one in the other, and of a table by device.
     """
-    inner = node
+    inner, settled = node, set[ast.expr]()
     for around in ancestors(node):
-        if isinstance(around, ast.If | ast.IfExp):
+        if isinstance(around, ast.If | ast.IfExp) and around.test not in settled:
             own = around.test if inner is around.test or _in_body(inner, around) else None
             tests = [test for test in _tests_of_chain(around) if test is not own]
+            settled.update(tests)
             if any(tells_npus_apart(module.segment(test)) for test in tests):
                 asked = "" if own is None else module.segment(own)
                 if own is None or _OF_CUDA.search(asked) or tells_npus_apart(asked):
