@@ -1,8 +1,9 @@
 """Proving that a fused operator computes what the code in its place computed, before it is put there.
 
-A rule that offers such a fix makes a ``npuport.findings.Claim`` with it: the two sides as functions of the same inputs.
-``prove`` runs all claims in one child process on the simulated NPU and gives a ``Verdict`` for each. A conversion
-applies a fix with a claim only after it was proved.
+A rule that offers such a fix makes a ``npuport.findings.Claim`` with it: the two sides as functions of the same inputs
+(``npuport.rules.fusable.rewriting.replacement`` makes both from a match). ``prove(claims, chip, cache=…)`` runs all
+claims in one child process on the simulated NPU and gives a ``Verdict`` for each. A conversion applies a fix with a
+claim only after it was proved.
 
 The words of an input's value
     ``tensor(*sizes)``: normal numbers of the dtype that is tried, with a gradient; ``tensor(2, D, scale=1e-3)`` small

@@ -93,7 +93,12 @@ def _holds(statement: ast.stmt, results: Sequence[ast.expr]) -> bool:
 def _is_step(statement: ast.stmt, used: Collection[int], flow: Flow) -> bool:
     """Whether a statement only gives names to values that the steps compute."""
     if isinstance(statement, ast.If):
-        return all(_is_step(one, used, flow) for one in (*statement.body, *statement.orelse))
+        test = flow.value(statement.test)
+        return (
+            test is not None
+            and id(test) in used
+            and all(_is_step(one, used, flow) for one in (*statement.body, *statement.orelse))
+        )
     if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
         return False
     target = statement.targets[0]

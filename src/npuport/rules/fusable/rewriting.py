@@ -40,6 +40,8 @@ def replacement(
     Raises:
         Unfit: the code cannot be cut out, or not be replaced.
     """
+    if any("jit" in ast.unparse(one) for one in flow.function.decorator_list):
+        raise Unfit("the function is scripted, and scripts know only what is registered when they are made")
     named = {described.name: value for described, value in inputs}
     before, after = (Fragment(named, flow, context, assumed=assumed) for _ in range(2))
     old = [before.text(value) for value, _ in results]
