@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from npuport.conversion.rounds import convert_files
+from npuport.rules.settings import Settings
+from npuport.source.files import FileKind, SourceFile
 
 sys.path.append(str(Path(__file__).parents[2] / "tools"))
 
@@ -47,3 +53,47 @@ def test_what_looks_like_rms_norm_is_withheld_with_the_difference(rows: list[Row
 def test_the_page_shows_these_results(rows: list[Row]) -> None:
     shown = fragment_table.outcomes(fragment_table.PAGE.read_text(encoding="utf-8"))
     assert shown == {row.what.replace("|", "\\|"): row.outcome for row in rows}, "run tools/fragment_table.py --write"
+
+
+CALLS = {
+    "norm_timm": "rms_norm(torch.randn(2, 3, 8), torch.randn(8))",
+    "norm_root": "norm(torch.randn(2, 3, 8), torch.randn(8))",
+    "rope_llama": "apply_rotary_pos_emb(*torch.randn(2, 2, 3, 5, 8), *torch.randn(2, 2, 5, 8))[1]",
+    "rope_pairs": "apply_rotary(torch.randn(2, 3, 5, 8), *torch.randn(2, 1, 1, 5, 4))",
+    "swiglu_glm": "swiglu(torch.randn(2, 8))",
+    "softmax_zero": "attention_weights(torch.randn(2, 5, 8), torch.ones(5, 8).tril(4))",
+}
+RUN = """
+import sys, torch
+calls, texts = eval(sys.stdin.read())
+for name, call in calls.items():
+    given = []
+    for text in texts[name]:
+        names = {}
+        exec(text, names)
+        torch.manual_seed(0)
+        given.append(eval(call, names))
+    assert torch.equal(*given), name
+print(len(calls))
+"""
+
+
+def test_for_target_agnostic_a_cpu_computes_the_same_bits_and_needs_no_torch_npu() -> None:
+    sources = [
+        SourceFile(f"{name}.py", FileKind.PYTHON, (fragment_table.FOLDER / f"{name}.py").read_text(encoding="utf-8"))
+        for name in CALLS
+    ]
+    done = convert_files(sources, Settings(target="agnostic"), unsafe=True, jobs=1)
+    texts = {file.source.path.removesuffix(".py"): (file.source.text, file.text) for file in done.files}
+    for old, new in texts.values():
+        assert new != old
+        assert "import torch_npu" not in new
+    child = subprocess.run(
+        [sys.executable, "-c", RUN],
+        input=repr((CALLS, texts)),
+        env={**os.environ, "TORCH_DEVICE_BACKEND_AUTOLOAD": "0"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert child.stdout.strip() == str(len(CALLS)), child.stderr
