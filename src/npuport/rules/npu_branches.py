@@ -42,13 +42,18 @@ def beside_npu_branch(node: ast.AST, module: Module) -> bool:
     for around in ancestors(node):
         if isinstance(around, ast.If | ast.IfExp) and around.test not in settled:
             own = around.test if inner is around.test or _in_body(inner, around) else None
-            tests = [test for test in _tests_of_chain(around) if test is not own]
-            settled.update(tests)
-            if any(tells_npus_apart(module.segment(test)) for test in tests):
-                asked = "" if own is None else module.segment(own)
-                if own is None or _OF_CUDA.search(asked) or tells_npus_apart(asked):
-                    return not tells_npus_apart(asked)
-                # The branch is for something else, such as a launcher: NPUs come here as well.
+            chain = list(_tests_of_chain(around))
+            settled.update(chain)
+            for_npus = [place for place, test in enumerate(chain) if tells_npus_apart(module.segment(test))]
+            if own is None and for_npus:
+                return True
+            if own is not None and for_npus:
+                place = chain.index(own)
+                if place in for_npus:
+                    return False
+                if for_npus[0] < place or _OF_CUDA.search(module.segment(own)):
+                    return True
+                # The branch is for something else, such as a launcher, and comes first: NPUs take it as well.
         elif isinstance(around, ast.Dict):
             own_key = _key_of(inner, around)
             others = [key for key in around.keys if isinstance(key, ast.Constant) and key is not own_key]
