@@ -226,7 +226,6 @@ def step_of(model_name: str, noise: float, seed: int, fault: Fault | None = None
     if fault is not None and fault.after is not None:
         fault.after(model, optimizer)
     recorder = Recorder()
-    recorder.named(model)
     with Device(noise, seed, fault), recorder.watching(lambda: None), recorder:
         model(batch).backward()
         optimizer.step()

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -97,7 +100,7 @@ def test_memory_that_is_given_to_another_tensor_is_another_storage() -> None:
 def test_steps_are_written_one_by_one_and_read_again(tmp_path: Path) -> None:
     model = torch.nn.Linear(3, 2)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    with record(tmp_path, model, range(1, 3)):
+    with record(tmp_path, range(1, 3)):
         for _ in range(4):
             model(torch.ones(1, 3)).sum().backward()
             optimizer.step()
@@ -114,7 +117,7 @@ def test_a_run_that_fails_leaves_whole_steps(tmp_path: Path) -> None:
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 
     def train() -> None:
-        with record(tmp_path, model, range(9)):
+        with record(tmp_path, range(9)):
             model(torch.ones(1, 3)).sum().backward()
             optimizer.step()
             model(torch.ones(1, 4))
@@ -200,3 +203,29 @@ def test_folders_without_steps_are_one_clear_error(tmp_path: Path) -> None:
     for first in (tmp_path, tmp_path / "no"):
         with pytest.raises(UserError, match=str(first)):
             compare_folders(first, tmp_path, as_json=False)
+
+
+SCRIPT = """\
+import torch
+
+torch.manual_seed(0)
+model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.GELU())
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(3):
+    model(torch.ones(2, 4)).sum().backward()
+    optimizer.step()
+"""
+
+
+def test_a_run_records_the_steps_that_are_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(SCRIPT, encoding="utf-8")
+    command = [sys.executable, "-m", "npuport", "run", "--dump", "d", "--dump-steps", "1-2", "train.py"]
+    inside = {**os.environ, "NPUPORT_DEVICE": "cpu", "TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
+    done = subprocess.run(command, cwd=tmp_path, env=inside, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    assert sorted(path.name for path in (tmp_path / "d").iterdir()) == ["step1", "step2"]
+    step = read_step(step_file(tmp_path / "d", 1, 0))
+    assert [call.module for call in step.calls if call.operator == "aten.gelu.default"] == ["1"]
+    again = subprocess.run([*command[:7], "2-1", "train.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert again.returncode == 2
+    assert "--dump-steps" in again.stderr

@@ -68,6 +68,13 @@ def _as_text(name: str, step: Step, comparison: Comparison) -> Iterator[str]:
     calls = counted(comparison.calls, "operator call")
     noise = translate("errors {noise} x those of the reference", noise=f"{comparison.noise:.2g}")
     yield f"{name} ({step.device}): {calls}, {translate('{number} replayed', number=comparison.replayed)}, {noise}"
+    if comparison.random is not None:
+        yield "  " + translate(
+            "From {operator} on ({line}) the random numbers of the two differ: values behind it are not compared. "
+            "Record both with dropout off.",
+            operator=comparison.random.operator,
+            line=comparison.random.line or comparison.random.module,
+        )
     if not comparison.suspects:
         yield "  " + translate("Nothing is suspected.")
     for number, suspect in enumerate(comparison.suspects[:_SHOWN], 1):
@@ -95,6 +102,7 @@ def _as_json(name: str, step: Step, comparison: Comparison) -> dict[str, Any]:
         "calls": comparison.calls,
         "replayed": comparison.replayed,
         "noise": comparison.noise,
+        "random_from": comparison.random.index if comparison.random is not None else None,
         "suspects": [
             {
                 "operator": one.call.operator,

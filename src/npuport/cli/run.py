@@ -43,6 +43,17 @@ def run(
         ),
     ] = None,
     summary: Annotated[bool, typer.Option("--summary", help="A few lines of the same on stderr, in the end.")] = False,
+    dump: Annotated[
+        Path | None,
+        typer.Option(
+            "--dump",
+            metavar="DIR",
+            help="Record every operator call with its tensors, for `npuport precision compare`; copies all of a step.",
+        ),
+    ] = None,
+    dump_steps: Annotated[
+        str, typer.Option("--dump-steps", metavar="N[-M]", help="Which optimizer steps, counted from 0.")
+    ] = "0",
 ) -> None:
     """Run a command; its exit code is this command's.
 
@@ -54,6 +65,8 @@ def run(
     """
     if module:
         command = [sys.executable, "-m", *command]
+    if dump is not None:
+        _record(dump, dump_steps)
     if also:
         from npuport.runtime.importer import ALSO
 
@@ -72,6 +85,22 @@ def run(
     except (ValueError, FileNotFoundError) as error:
         raise UserError("{message}.", message=error) from error
     raise SystemExit(code)
+
+
+def _record(folder: Path, steps: str) -> None:
+    """Have every Python process of the run record the steps."""
+    import re
+
+    from npuport.precision.operators.starting import FOLDER, STEPS
+    from npuport.search_path import STARTUP, first
+
+    match = re.fullmatch(r"(\d+)(?:-(\d+))?", steps)
+    if match is None or int(match[2] or match[1]) < int(match[1]):
+        raise UserError("--dump-steps takes a step or a range, such as 0 or 10-12, not {text}", text=steps)
+    last = int(match[2] or match[1])
+    os.environ.update(
+        {FOLDER: str(folder.resolve()), STEPS: f"{match[1]}:{last + 1}", "PYTHONPATH": first(STARTUP, "PYTHONPATH")}
+    )
 
 
 def _real(command: list[str], reports: list[Path], summary: bool) -> int:

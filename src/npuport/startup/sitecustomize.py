@@ -55,4 +55,6 @@ if os.environ.get("NPUPORT_SIM") == "1":
     sys.meta_path.insert(0, _SimulationWithTorchNpu())
 if os.environ.get("NPUPORT_AUTO", "0" if "NPUPORT_SIM" in os.environ else "1") == "1":
     _begin("npuport.runtime.startup", "install")
+if os.environ.get("NPUPORT_DUMP"):
+    _begin("npuport.precision.operators.starting", "follow_torch")
 _hand_over()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.data import get_worker_info
 
 from npuport.precision.operators.calls import Call, Step, TensorRef, write_step
 
@@ -38,10 +40,10 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         self._in_optimizer = False
         self._device = "cpu"
 
-    def named(self, model: torch.nn.Module) -> None:
-        """Know a model's modules by their paths; other modules are known by their class."""
+    def _named(self, model: torch.nn.Module) -> None:
+        """Know the modules of a model by their paths; the model itself is ""."""
         for path, module in model.named_modules():
-            self._names.setdefault(id(module), path)
+            self._names[id(module)] = path
 
     def take(self, step: int, rank: int) -> Step:
         """The step that was recorded until now."""
@@ -52,7 +54,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        if func.namespace == "profiler" or _makes_only_views(func):
+        if func.namespace == "profiler" or _makes_only_views(func) or get_worker_info() is not None:
             return func(*args, **kwargs)
         inputs = self._values((args, kwargs))
         result = func(*args, **kwargs)
@@ -120,7 +122,9 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         )
 
     def _enters(self, module: torch.nn.Module, _arguments: Any) -> None:
-        self._modules.append(self._names.get(id(module), type(module).__name__))
+        if not self._modules or id(module) not in self._names:
+            self._named(module)
+        self._modules.append(self._names[id(module)])
 
     def _leaves(self, _module: torch.nn.Module, _arguments: Any, _result: Any) -> None:
         if self._modules:
@@ -151,13 +155,13 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
 
 
 @contextmanager
-def record(
-    folder: Path, model: torch.nn.Module | None = None, steps: range = range(1), rank: int = 0
-) -> Iterator[None]:
-    """Record the steps in ``steps`` (counted from 0 by optimizer steps) of the code inside, one file for each."""
+def record(folder: Path, steps: range = range(1)) -> Iterator[None]:
+    """Record the steps in ``steps`` (counted from 0 by optimizer steps) of the code inside, one file for each.
+
+    Modules are known by their paths from the module that is called first. The rank is that of torch.distributed, else
+    the variable RANK.
+    """
     recorder = Recorder()
-    if model is not None:
-        recorder.named(model)
     done = 0
     entered = False
 
@@ -177,7 +181,7 @@ def record(
         nonlocal done
         if entered:
             leave()
-            write_step(folder, recorder.take(done, rank))
+            write_step(folder, recorder.take(done, _rank()))
         done += 1
         enter()
 
@@ -187,6 +191,12 @@ def record(
             yield
         finally:
             leave()
+
+
+def _rank() -> int:
+    if torch.distributed.is_available() and torch.distributed.is_initialized():
+        return int(torch.distributed.get_rank())
+    return int(os.environ.get("RANK", "0"))
 
 
 _PLAIN = (torch.Tensor, torch.nn.Parameter)

@@ -16,9 +16,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-import torch
-
 from npuport.findings import Sentence, say
+from npuport.precision.operators.agreement import ROUNDING, Agreement, apart
 from npuport.precision.operators.alignment import Alignment, align, plain_path, scalars
 from npuport.precision.operators.calls import Call, Step, TensorRef
 from npuport.precision.operators.replay import CallError, errors_of
@@ -26,9 +25,11 @@ from npuport.precision.operators.replay import CallError, errors_of
 _SUSPICIOUS = 7.0  # deviations from what other calls show
 # Of the logarithm of a ratio, between two runs, of errors and of largest single errors: closer no healthy calls agree.
 _SPREAD_OF_SIZES, _SPREAD_OF_PEAKS = 0.12, 0.4
+# How far apart parameters and batches may be in the first step, and later: Adam makes full steps from gradients that are
+# nothing but rounding, such as those of the bias of a key.
+_SOURCE = (1e-4, 2e-2)
 _ENOUGH = 8  # calls of an operator that tell what is usual for it
 _SCALE = 8.0  # standard errors that a result may be off as a whole
-_ROUNDING = {"float64": 2.0**-53, "float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
 
 
 @dataclass(frozen=True)
@@ -49,14 +50,16 @@ class Comparison:
     calls: int
     replayed: int
     noise: float  # the median error of the candidate's calls over that of the reference's
+    random: Call | None  # the first call that gives other random numbers in both
 
 
 def compare(reference: Step, candidate: Step) -> Comparison:
     """Find the calls of a step that break the numbers."""
     alignment = align(reference.calls, candidate.calls)
+    agreement = Agreement(alignment, reference, candidate)
     replayed = tuple(_replayed(alignment, reference, candidate))
     found = [
-        *_other_operators(alignment),
+        *_other_operators(alignment, agreement),
         *_other_arguments(alignment),
         *_other_sources(alignment, reference, candidate),
         *_own_errors(replayed),
@@ -64,7 +67,8 @@ def compare(reference: Step, candidate: Step) -> Comparison:
     ratios = [one.candidate.relative / one.reference.relative for one in replayed if one.is_comparable]
     ordered = sorted(_one_for_each_call(found), key=lambda one: (-one.score, one.call.index))
     calls = len({one.call.index for one in replayed})
-    return Comparison(tuple(ordered), len(candidate.calls), calls, median(ratios) if ratios else 1.0)
+    noise = median(ratios) if ratios else 1.0
+    return Comparison(tuple(ordered), len(candidate.calls), calls, noise, agreement.random)
 
 
 @dataclass(frozen=True)
@@ -82,7 +86,7 @@ class _Replayed:
 
     @property
     def rounding(self) -> float:
-        return _ROUNDING[self.dtype]
+        return ROUNDING[self.dtype]
 
     @property
     def size(self) -> float:
@@ -117,10 +121,14 @@ def _one_for_each_call(suspects: Sequence[Suspect]) -> list[Suspect]:
     return list(best.values())
 
 
-def _other_operators(alignment: Alignment) -> Iterator[Suspect]:
-    """Calls that one run has and the other has not. The first such place leads to others: it is surest."""
+def _other_operators(alignment: Alignment, agreement: Agreement) -> Iterator[Suspect]:
+    """Calls that one run has and the other has not, if what they make differs: devices compose the same from other
+    operators. The first such place leads to others: it is surest. Behind other random numbers nothing can be said."""
     for number, difference in enumerate(alignment.differences):
         place = (*difference.candidate, *difference.reference)[0]
+        is_behind_random = agreement.random is not None and place.index >= agreement.random.index
+        if is_behind_random or not agreement.is_apart_behind(difference):
+            continue
         has = ", ".join(_short(call) for call in difference.candidate[:4]) or "nothing"
         had = ", ".join(_short(call) for call in difference.reference[:4]) or "nothing"
         text = say("other operators: {candidate} where the reference has {reference}", candidate=has, reference=had)
@@ -130,6 +138,8 @@ def _other_operators(alignment: Alignment) -> Iterator[Suspect]:
 
 def _other_arguments(alignment: Alignment) -> Iterator[Suspect]:
     for number, (of_reference, of_candidate) in enumerate(alignment.pairs):
+        if not of_candidate.inputs:
+            continue  # it makes a tensor of some size, not a result of others: where that is used tells
         before, after = dict(scalars(of_reference)), dict(scalars(of_candidate))
         for name in sorted(before.keys() | after.keys()):
             if not _equal(before.get(name), after.get(name)):
@@ -154,14 +164,14 @@ def _other_sources(alignment: Alignment, reference: Step, candidate: Step) -> It
             if not is_source or other.storage in seen or one.shape != other.shape:
                 continue
             seen.add(other.storage)
-            differences.append((_apart(reference.tensor(one), candidate.tensor(other)), of_candidate, other))
-    floating = [apart for apart, _, ref in differences if ref.dtype in _ROUNDING and apart > 0]
+            differences.append((apart(reference.tensor(one), candidate.tensor(other)), of_candidate, other))
+    floating = [distance for distance, _, ref in differences if ref.dtype in ROUNDING and distance > 0]
     usual = median(floating) if len(floating) > 4 else 0.0
-    for number, (apart, call, ref) in enumerate(differences):
-        limit = max(8 * usual, 16 * _ROUNDING.get(ref.dtype, 0.0))
-        if apart > limit:
+    for number, (distance, call, ref) in enumerate(differences):
+        limit = max(8 * usual, _SOURCE[min(candidate.step, 1)] if ref.dtype in ROUNDING else 0.0)
+        if distance > limit:
             text = say("an input that no recorded operator made differs by {apart} ({dtype} {shape})",
-                       apart=f"{apart:.2g}", dtype=ref.dtype, shape=list(ref.shape))  # fmt: skip
+                       apart=f"{distance:.2g}", dtype=ref.dtype, shape=list(ref.shape))  # fmt: skip
             yield Suspect(call, "input", 800.0 - number * 1e-3, text)
 
 
@@ -218,20 +228,6 @@ class _Usual:
 def _made(step: Step) -> set[int]:
     """The storages that a recorded call made or wrote."""
     return {ref.storage for call in step.calls for ref in call.outputs}
-
-
-def _apart(one: torch.Tensor, other: torch.Tensor) -> float:
-    """Relative difference (root mean square) of two tensors; for whole numbers the share that differs."""
-    if not one.numel():
-        return 0.0
-    if not one.is_floating_point() or not other.is_floating_point():
-        return float((one != other).double().mean())
-    a, b = one.double(), other.double()
-    scale = float(a.square().mean().sqrt())
-    difference = float((a - b).square().mean().sqrt())
-    if not math.isfinite(difference):
-        return 0.0 if bool(((a == b) | (torch.isnan(a) & torch.isnan(b))).all()) else 1.0
-    return difference / scale if scale else difference
 
 
 def _equal(one: object, other: object) -> bool:

@@ -1,0 +1,89 @@
+"""How far two runs are apart: result by result of the aligned calls, and behind a stretch that they do differently."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from statistics import median
+
+import torch
+
+from npuport.precision.operators.alignment import Alignment, Difference
+from npuport.precision.operators.calls import Call, Step, TensorRef
+
+ROUNDING = {"float64": 2.0**-53, "float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
+_RANDOM = ("bernoulli", "native_dropout", "rand", "normal", "multinomial", "exponential", "_fused_dropout")
+_TIMES = 8  # further apart than usual by this factor is not by chance
+_ROUNDINGS = 16
+_FEW = 5  # results that tell what is usual
+
+
+class Agreement:
+    """The distances of two aligned steps. Results before a call tell what is usual there: errors add up on the way."""
+
+    def __init__(self, alignment: Alignment, reference: Step, candidate: Step) -> None:
+        self._reference, self._candidate = reference, candidate
+        self._pairs = alignment.pairs
+        self._indexes: list[int] = []
+        self._aparts: list[float] = []
+        self.random: Call | None = None
+        """The first call that gives other random numbers in both runs."""
+        for one, other in alignment.pairs:
+            distances = [self._apart(a, b) for a, b in zip(one.outputs, other.outputs, strict=False)]
+            for ref, distance in zip(other.outputs, distances, strict=False):
+                if ref.dtype in ROUNDING and distance > 0:
+                    self._indexes.append(other.index)
+                    self._aparts.append(distance)
+            if self.random is None and _is_random(other) and max(distances, default=0.0) > 0:
+                self.random = other
+        for difference in alignment.differences:
+            draws = [call for call in difference.candidate or difference.reference if _is_random(call)]
+            if draws and (self.random is None or draws[0].index < self.random.index):
+                self.random = draws[0]
+
+    def is_apart_behind(self, difference: Difference) -> bool:
+        """Whether what a stretch of other operators made differs where aligned calls use it."""
+        made = [
+            {ref.storage for call in calls for ref in call.outputs}
+            for calls in (difference.reference, difference.candidate)
+        ]
+        first = (*difference.candidate, *difference.reference)[0]
+        usual = self._usual(first)
+        return any(
+            self._apart(a, b) > usual
+            for one, other in self._pairs
+            for a, b in zip(one.inputs, other.inputs, strict=False)
+            if a.storage in made[0] or b.storage in made[1]
+        )
+
+    def _usual(self, call: Call) -> float:
+        before = self._aparts[: bisect_left(self._indexes, call.index)]
+        dtype = next((ref.dtype for ref in call.outputs if ref.dtype in ROUNDING), "float32")
+        rounding = _ROUNDINGS * ROUNDING[dtype]
+        return max(_TIMES * median(before), rounding) if len(before) >= _FEW else rounding
+
+    def _apart(self, one: TensorRef, other: TensorRef) -> float:
+        if one.shape != other.shape:
+            return 1.0
+        return apart(self._reference.tensor(one), self._candidate.tensor(other))
+
+
+def apart(one: torch.Tensor, other: torch.Tensor) -> float:
+    """Relative difference (root mean square) of two tensors of one shape; for whole numbers the share that differs."""
+    if not one.numel():
+        return 0.0
+    if not one.is_floating_point() or not other.is_floating_point():
+        return float((one != other).double().mean())
+    a, b = one.double(), other.double()
+    finite = torch.isfinite(a) & torch.isfinite(b)
+    if not bool(((a == b) | (torch.isnan(a) & torch.isnan(b)) | finite).all()):
+        return 1.0
+    a, b = a[finite], b[finite]
+    if not a.numel():
+        return 0.0
+    scale = float(a.square().mean().sqrt())
+    difference = float((a - b).square().mean().sqrt())
+    return difference / scale if scale else difference
+
+
+def _is_random(call: Call) -> bool:
+    return call.operator.removeprefix("aten.").startswith(_RANDOM)
