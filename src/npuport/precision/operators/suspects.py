@@ -25,8 +25,8 @@ from npuport.precision.operators.replay import CallError, errors_of
 _SUSPICIOUS = 7.0  # deviations from what other calls show
 # Of the logarithm of a ratio, between two runs, of errors and of largest single errors: closer no healthy calls agree.
 _SPREAD_OF_SIZES, _SPREAD_OF_PEAKS = 0.12, 0.4
-# How far apart parameters and batches may be in the first step, and later: Adam makes full steps from gradients that are
-# nothing but rounding, such as those of the bias of a key.
+# How far apart parameters and batches may be in the first step, and later: Adam makes full steps from gradients that
+# are nothing but rounding, such as those of the bias of a key.
 _SOURCE = (1e-4, 2e-2)
 _ENOUGH = 8  # calls of an operator that tell what is usual for it
 _SCALE = 8.0  # standard errors that a result may be off as a whole
