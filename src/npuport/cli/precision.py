@@ -73,8 +73,12 @@ def compare(
 
     Exit codes: 0 nothing is suspected; 1 something is; 2 misuse, or files that are no recorded steps.
     """
+    import os
+
     from npuport.cli.precision_compare import compare_folders
 
+    # The comparison computes on the CPU, also where torch_npu is installed and CANN is not.
+    os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
     raise SystemExit(compare_folders(reference, candidate, json_))
 
 
