@@ -133,6 +133,14 @@ def test_an_operator_that_this_torch_lacks_is_not_named() -> None:
     assert not found(text, "NP643", Settings(torch_version="2.0.1"))
 
 
+def test_gelu_is_for_the_chips_that_the_documents_of_its_operators_name() -> None:
+    quick = "\ndef quick(x):\n    return x * torch.sigmoid(1.702 * x)\n"
+    exact = "\ndef gelu(x):\n    return 0.5 * x * (1 + torch.erf(x / 2**0.5))\n"
+    chips = ("Ascend910A", "Ascend310P3", "Ascend910B3", "Ascend910_9391")
+    assert [bool(found(quick, "NP648", Settings(chip=chip))) for chip in chips] == [False, False, True, True]
+    assert [bool(found(exact, "NP648", Settings(chip=chip))) for chip in chips] == [True, True, True, False]
+
+
 def test_conversions_leave_these_rules_out_and_their_suppressions_alone() -> None:
     assert found(ATTENTION, "NP641", Settings(edits_only=True)) == []
     line = "    scores = F.softmax(scores, dim=-1)"

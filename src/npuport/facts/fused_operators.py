@@ -14,13 +14,15 @@ class FusedOperator:
     """An operator that computes several steps at one go.
 
     ``call`` is how it is called, and ``limits`` say in one clause what it asks of its inputs. ``has_gradient`` is
-    whether it can be trained through.
+    whether it can be trained through. ``families`` are the chips that its source names for what is said here; empty
+    where it makes no difference.
     """
 
     name: str
     call: str
     limits: str
     has_gradient: bool
+    families: frozenset[str]
     basis: Basis
 
 
@@ -37,6 +39,13 @@ def all_fused_operators() -> tuple[FusedOperator, ...]:
 @cache
 def _table() -> dict[str, FusedOperator]:
     return {
-        row["name"]: FusedOperator(row["name"], row["call"], row["limits"], row["gradient"] == "yes", basis(row))
+        row["name"]: FusedOperator(
+            name=row["name"],
+            call=row["call"],
+            limits=row["limits"],
+            has_gradient=row["gradient"] == "yes",
+            families=frozenset(row["families"].split()),
+            basis=basis(row),
+        )
         for row in rows("fused_operators")
     }

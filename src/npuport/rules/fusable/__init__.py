@@ -7,6 +7,7 @@ from npuport.rules.fusable.attention import AttentionByHand
 from npuport.rules.fusable.attention_flash import FlashAttentionCall
 from npuport.rules.fusable.attention_xformers import XformersAttentionCall
 from npuport.rules.fusable.gated import GatedUnitInSteps
+from npuport.rules.fusable.gelu import GeluInSteps
 from npuport.rules.fusable.normalization import ResidualAndNormInSteps, RmsNormInSteps
 from npuport.rules.fusable.optimizers import OptimizerInSteps
 from npuport.rules.fusable.rotary import RotaryInSteps
@@ -20,6 +21,7 @@ RULES: tuple[type[Rule], ...] = (
     GatedUnitInSteps,
     ResidualAndNormInSteps,
     OptimizerInSteps,
+    GeluInSteps,
     FlashAttentionCall,
     XformersAttentionCall,
 )

@@ -17,7 +17,7 @@ from npuport.rules.fusable.values import Value, bare
 _PRODUCTS = {"matmul", "einsum", "baddbmm"}
 _BEFORE = {
     "cast", "layout", "copy", "add", "sub", "mul", "div", "masked_fill", "where", "clamp", "choice", "dropout", "cat",
-    "part", "half", "other",
+    "part", "half", "other", "tanh",
 }  # fmt: skip
 _AFTER = {"cast", "layout", "copy", "dropout", "choice", "mul", "div", "masked_fill", "where", "half", "part"}
 # Functions that a matrix of scores, or of probabilities, may pass through and still be one.
@@ -172,8 +172,8 @@ def _add_role(value: Value, inner: Value, roles: dict[str, Value]) -> None:
         roles.setdefault("mask", others[0])
     elif value.op in {"add", "sub"} and others:
         roles.setdefault("mask" if "mask" in _word(others[0]) else "bias", others[0])
-    elif value.op == "call":
-        word = str(value.detail).lower()
+    elif value.op in {"call", "tanh"}:
+        word = str(value.detail or value.op).lower()
         role = "softcap" if "tanh" in word or "cap" in word else "mask" if "mask" in word else "bias"
         named = (one for one in others if role in _word(one))
         roles.setdefault(role, next(named, value))

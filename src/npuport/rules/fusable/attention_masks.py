@@ -201,6 +201,10 @@ def _is_square_of_ones(node: ast.expr) -> bool:
 def _name(step: Step) -> str:
     if step.op == "call":
         return f"{str(step.value.detail).rpartition('.')[2]}()"
-    return {"layout": "a change of shape", "clamp": "clamp", "sub": "a subtraction", "dropout": "a dropout"}.get(
-        step.op, "steps that a fused call does not have"
-    )
+    return {
+        "layout": "a change of shape",
+        "clamp": "clamp",
+        "tanh": "tanh",
+        "sub": "a subtraction",
+        "dropout": "a dropout",
+    }.get(step.op, "steps that a fused call does not have")

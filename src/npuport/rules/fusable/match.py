@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
-from npuport.facts import custom_operator, fused_operator
+from npuport.facts import chip, custom_operator, fused_operator
 from npuport.findings import Finding, Fix, Severity
 from npuport.rules.base import Context, Rule
 from npuport.rules.fusable.dataflow import Flow, flow_of, function_around
@@ -84,8 +84,10 @@ def cast_back(result: Value, *subjects: Value) -> Value:
 
 
 def is_available(operator: str, context: Context) -> bool:
-    """Whether the torch_npu of this port's torch has an operator such as "npu_rms_norm"."""
-    known = custom_operator(operator)
+    """Whether the torch_npu of this port's torch has an operator such as "npu_rms_norm", for this port's chip."""
+    known, fact, target = custom_operator(operator), fused_operator(operator), chip(context.settings.chip)
+    if fact is not None and fact.families and (target is None or target.family not in fact.families):
+        return False
     return known is not None and known.is_in(context.settings.torch_version)
 
 

@@ -10,6 +10,7 @@ from npuport.findings import Applicability, Claim, Edit, Fix, Input
 from npuport.rules.base import Context
 from npuport.rules.fusable.dataflow import Flow
 from npuport.rules.fusable.fragments import Fragment, Unfit
+from npuport.rules.fusable.match import name_in_scope
 from npuport.rules.fusable.places import Place, Slot, place_of
 from npuport.rules.fusable.values import Value
 
@@ -53,8 +54,8 @@ def replacement(
     condition = ""
     for slot in place.slots:
         write = _writer([value for _, value in inputs], slot, place, flow, context)
-        texts.append((slot, _spelled(calls[id(slot.node)](write), context)))
-        condition = condition if len(texts) > 1 else _condition(inputs, when, write, context)
+        texts.append((slot, _in_scope(_spelled(calls[id(slot.node)](write), context), slot.node, context)))
+        condition = condition if len(texts) > 1 else _condition(inputs, texts[0][1], when, write, context)
     written = [*(text for _, text in texts), condition]
     _check(written)
     edits = _guarded(place, texts, condition, flow, context) if condition else _replaced(place, texts, context)
@@ -124,6 +125,12 @@ def _spelled(call: str, context: Context) -> str:
     return re.sub(r"\btorch_npu\.(?=npu_)", "torch.ops.npu.", call) if context.agnostic else call
 
 
+def _in_scope(call: str, at: ast.expr, context: Context) -> str:
+    """PyTorch's functions by the name that they go by at a node."""
+    module = "torch.nn.functional"
+    return re.sub(rf"\b{re.escape(module)}\b", name_in_scope(module, at, context), call) if module in call else call
+
+
 def _is_other_module(statement: ast.stmt, node: ast.expr) -> bool:
     """Whether a statement only calls a module, and another one than ``node`` does."""
     called = [one.func if isinstance(one, ast.Call) else None for one in (getattr(statement, "value", None), node)]
@@ -156,8 +163,12 @@ def _body(fragment: Fragment, results: Sequence[str]) -> str:
     return "\n".join([*fragment.body, f"return {', '.join(results)}"])
 
 
-def _condition(inputs: Sequence[tuple[Input, Value]], when: Call | None, write: Write, context: Context) -> str:
-    device = f'{_on_device(inputs, write)}.device.type == "npu"' if context.agnostic else ""
+def _condition(
+    inputs: Sequence[tuple[Input, Value]], text: str, when: Call | None, write: Write, context: Context
+) -> str:
+    """When a call is right: on an NPU, where it is one of torch_npu's and the code is for other devices too."""
+    is_of_npu = context.agnostic and "torch.ops.npu." in text
+    device = f'{_on_device(inputs, write)}.device.type == "npu"' if is_of_npu else ""
     return " and ".join(part for part in (device, when(write) if when is not None else "") if part)
 
 

@@ -38,6 +38,8 @@ _GROUPS = {
     "silu": "silu",
     "gelu": "gelu",
     "sigmoid": "sigmoid",
+    "tanh": "tanh",
+    "erf": "erf",
     "cos": "cos",
     "sin": "sin",
     "linear": "linear",
