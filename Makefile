@@ -32,7 +32,7 @@ demo: $(READY) ## port examples/gpt, train it on the CPU and on the simulated NP
 	@$(BIN)/python tools/demo.py
 
 test: lint ## lint, types, import contracts, and every test (what CI runs)
-	OMP_NUM_THREADS=$${OMP_NUM_THREADS:-1} $(BIN)/python -m pytest $(PYTEST_ARGS)
+	OMP_NUM_THREADS=$${OMP_NUM_THREADS:-1} $(BIN)/python -m pytest -n auto --maxprocesses 4 $(PYTEST_ARGS)
 
 test-fast: $(READY) ## every test but those on the simulated NPU
 	$(BIN)/python -m pytest -m "not sim" $(PYTEST_ARGS)

@@ -67,6 +67,11 @@ def test_links_between_documents_lead_somewhere(page: str) -> None:
     assert not missing
 
 
+def test_no_two_tests_are_called_alike() -> None:
+    names = [path.name for path in (ROOT / "tests").rglob("*.py") if path.name not in ("conftest.py", "__init__.py")]
+    assert len(names) == len(set(names)), sorted(name for name in set(names) if names.count(name) > 1)
+
+
 def test_every_page_is_in_the_navigation() -> None:
     listed = set(re.findall(r": ([\w-]+\.md)$", text_of("mkdocs.yml"), re.MULTILINE))
     assert listed == {path.name for path in (ROOT / "docs").glob("*.md")}
