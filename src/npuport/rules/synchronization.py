@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from npuport.findings import Basis, Finding, Severity
 from npuport.rules.base import Context, Rule
+from npuport.rules.mask_fill import masked_fill
 from npuport.rules.usage import DEVICE, is_like
 from npuport.source.module import ancestors, parent
 
@@ -137,6 +138,8 @@ class MaskAsIndex(Rule):
     name = "mask-as-index"
     severity = Severity.ADVICE
     edits = False
+    fuses = True
+    agnostic = True
     markers = (("mask", r"mask\w*\s*=[^=].*(?:[<>]|[=!]=)"),)
     needs = (("def forward", "def loss", "def compute_loss", ".backward("), ("mask]",))
     nodes = (ast.Assign,)
@@ -154,10 +157,16 @@ class MaskAsIndex(Rule):
             index = parent(use) if isinstance(parent(use), ast.UnaryOp) else use
             around = parent(index) if index is not None else None
             if isinstance(around, ast.Subscript) and around.slice is index and context.scope(use) is scope:
-                yield context.finding(self, around, _said(around), basis=_PREPARED)
+                fix = masked_fill(around, node, context) if context.settings.fuse else None
+                yield context.finding(self, around, _said(around), fix=fix, basis=_basis(around))
 
 
 _PREPARED = Basis("an operator is compiled or tiled for the shape of its inputs", "documented", "CANN")
+_COUNTED = Basis("op-plugin source (op_plugin/utils/AdvancedIndex.cpp)", "documented", "master")  # it waits for nonzero
+
+
+def _basis(index: ast.Subscript) -> Basis:
+    return _COUNTED if isinstance(index.ctx, ast.Store) else _PREPARED
 
 
 def _said(node: ast.Subscript) -> str:
@@ -174,7 +183,8 @@ def _said(node: ast.Subscript) -> str:
             "assigning through a mask looks for its places first: torch.where computes the same at once, from a value"
             " that is computed for all places and not for those of the mask alone"
         )
-    plain = isinstance(value.operand if isinstance(value, ast.UnaryOp) else value, ast.Constant)
+    inner = value.operand if isinstance(value, ast.UnaryOp) else value
+    plain = isinstance(inner, ast.Constant) or (isinstance(inner, ast.Call) and ast.unparse(inner.func) == "float")
     remedy = "masked_fill" if plain else "torch.where"
     return f"assigning through a mask looks for its places first: {remedy} computes the same at once"
 
