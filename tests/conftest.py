@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -12,6 +13,11 @@ from pathlib import Path
 import pytest
 
 from npuport.sim import SimOptions, SimulationUnavailable, environment
+
+
+# Ctrl-C is tested, and a shell that starts the tests in the background has it ignored in every process under it.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

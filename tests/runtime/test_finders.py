@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+import npuport
+
 editable_wheel = pytest.importorskip("setuptools.command.editable_wheel")
 
 ACTIVE = "from npuport.runtime.activation import activate\nactivate()\n"
@@ -94,12 +96,15 @@ def test_inspect_is_met_whenever_it_is_loaded(tmp_path: Path) -> None:
     assert run(tmp_path, f"{ACTIVE}import place\n{back}{asking}") == 'def where(device="cuda"):\n    return device\n'
 
 
+HOME = str(Path(npuport.__file__).parents[1])
+
+
 def test_the_start_of_a_process_loads_little(tmp_path: Path) -> None:
     program = "import sys; before = set(sys.modules); import npuport.runtime.startup\n"
     program += "print(*sorted({name.partition('.')[0] for name in set(sys.modules) - before}))"
     env = {**os.environ, "NPUPORT_DEVICE": "npu"}
     done = subprocess.run(
-        [sys.executable, "-I", "-S", "-c", f"import sys; sys.path.append({env.get('PYTHONPATH', '')!r})\n{program}"],
+        [sys.executable, "-I", "-S", "-c", f"import sys; sys.path.append({HOME!r})\n{program}"],
         env=env, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
     loaded = set(done.stdout.split())
