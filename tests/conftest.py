@@ -14,7 +14,6 @@ import pytest
 
 from npuport.sim import SimOptions, SimulationUnavailable, environment
 
-
 # Ctrl-C is tested, and a shell that starts the tests in the background has it ignored in every process under it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
