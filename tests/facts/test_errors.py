@@ -159,7 +159,7 @@ MESSAGES = [
     ),
     ("The Inner Error: RANK_TABLE_FILE link timeout", "rank-table"),
     ("torch.npu.config.allow_internal_format = True gives wrong results", "nz-format"),
-    ("Waiting for /root/.cache/torch_extensions/py310/fused/lock", "torch-extensions-lock"),
+    ("Waiting for ~/.cache/torch_extensions/py310/fused/lock", "torch-extensions-lock"),
     ("Could not run 'aten::foo' with arguments from the 'NPUTensorId' backend", "operator-without-npu-kernel"),
     ("GetInputConstDataOut ErrorNo -1", "cpu-fallback-in-export"),
     ("run.sh: line 3: $'\\r': command not found", "crlf"),

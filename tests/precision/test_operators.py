@@ -226,6 +226,9 @@ def test_a_run_records_the_steps_that_are_asked_for(tmp_path: Path) -> None:
     assert sorted(path.name for path in (tmp_path / "d").iterdir()) == ["step1", "step2"]
     step = read_step(step_file(tmp_path / "d", 1, 0))
     assert [call.module for call in step.calls if call.operator == "aten.gelu.default"] == ["1"]
+    twice = subprocess.run(command, cwd=tmp_path, env=inside, capture_output=True, text=True, check=False)
+    assert (twice.returncode, twice.stdout) == (2, "")
+    assert "holds recorded steps already" in twice.stderr
     again = subprocess.run([*command[:7], "2-1", "train.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert again.returncode == 2
     assert "--dump-steps" in again.stderr

@@ -129,10 +129,7 @@ def _torch_name(entry: TorchName) -> Iterator[str]:
         "missing": "does not work on an NPU",
         "no-effect": "is accepted and has no effect on an NPU",
     }
-    yield f"{entry.name}  →  {meaning[entry.status]}"
-    if entry.note:
-        yield f"  {entry.note}"
-    yield _source(entry.basis)
+    yield from _told(f"{entry.name}  →  {meaning[entry.status]}", entry.note, entry.basis)
 
 
 def _operator(entry: Operator) -> Iterator[str]:
@@ -185,10 +182,7 @@ def _variable(entry: Variable) -> Iterator[str]:
         "same": "read on Ascend, too",
         "no-counterpart": "nothing on Ascend reads it",
     }
-    yield f"{entry.name}  →  {meaning[entry.status]}"
-    if entry.note:
-        yield f"  {entry.note}"
-    yield _source(entry.basis)
+    yield from _told(f"{entry.name}  →  {meaning[entry.status]}", entry.note, entry.basis)
 
 
 def _ascend_variable(entry: AscendVariable) -> Iterator[str]:
@@ -211,10 +205,7 @@ def _library(entry: Library) -> Iterator[str]:
         "cuda-only": "CUDA only; no counterpart is known",
         "neutral": "has no device code; works as it is",
     }
-    yield f"{entry.name}: {meaning[entry.status]}"
-    if entry.note:
-        yield f"  {entry.note}"
-    yield _source(entry.basis)
+    yield from _told(f"{entry.name}: {meaning[entry.status]}", entry.note, entry.basis)
 
 
 def _chip(entry: Chip) -> Iterator[str]:
@@ -235,6 +226,14 @@ def _chip(entry: Chip) -> Iterator[str]:
     if entry.note:
         yield f"  {entry.note}"
     yield _source(entry.basis)
+
+
+def _told(line: str, note: str, basis: Basis) -> Iterator[str]:
+    """A line, a note if there is one, and where both come from."""
+    yield line
+    if note:
+        yield f"  {note}"
+    yield _source(basis)
 
 
 def _source(basis: Basis) -> str:

@@ -97,6 +97,8 @@ def _record(folder: Path, steps: str) -> None:
     match = re.fullmatch(r"(\d+)(?:-(\d+))?", steps)
     if match is None or int(match[2] or match[1]) < int(match[1]):
         raise UserError("--dump-steps takes a step or a range, such as 0 or 10-12, not {text}", text=steps)
+    if any(folder.glob("step*/rank*.pt")):
+        raise UserError("{path} holds recorded steps already: choose another folder, or remove them.", path=folder)
     last = int(match[2] or match[1])
     os.environ.update(
         {FOLDER: str(folder.resolve()), STEPS: f"{match[1]}:{last + 1}", "PYTHONPATH": first(STARTUP, "PYTHONPATH")}

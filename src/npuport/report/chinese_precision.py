@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 PRECISION_SENTENCES = {
+    "{path} holds recorded steps already: choose another folder, or remove them.": (
+        "{path} 中已有记录的步：请换一个目录，或先删除它们。"
+    ),
     (
         "From {operator} on ({line}) the random numbers of the two differ: values behind it are not compared. "
         "Record both with dropout off."

@@ -66,6 +66,7 @@ class _ScriptFinder:
         del target
         if fullname != "__main__":
             return None
+        # The loader is none of importlib.abc's: importing that would cost every start.
         return importlib.machinery.ModuleSpec(fullname, _ScriptLoader(), origin=self._path)  # type: ignore[arg-type]
 
 

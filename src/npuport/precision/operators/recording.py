@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import torch
@@ -21,7 +22,7 @@ from npuport.precision.operators.calls import Call, Step, TensorRef, write_step
 _OWN_CODE = ("site-packages", "dist-packages", "/lib/python3", "/npuport/", "<frozen", "<string>")
 
 
-class Recorder(TorchDispatchMode):  # type: ignore[misc]
+class Recorder(TorchDispatchMode):  # type: ignore[misc]  # torch gives it no type
     """Sees every operator call of a step while it is entered; ``take`` hands the step over and begins the next.
 
     A step ends with the optimizer's step. Calls that only make views are not recorded: their results are told by the
@@ -36,12 +37,14 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         self._next_storage = 0
         self._modules: list[str] = []
         self._names: dict[int, str] = {}
+        self._roots: set[int] = set()
         self._of_sequence: dict[int, tuple[str, str]] = {}
         self._in_optimizer = False
         self._device = "cpu"
 
     def _named(self, model: torch.nn.Module) -> None:
         """Know the modules of a model by their paths; the model itself is ""."""
+        self._roots.add(id(model))
         for path, module in model.named_modules():
             self._names[id(module)] = path
 
@@ -122,7 +125,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         )
 
     def _enters(self, module: torch.nn.Module, _arguments: Any) -> None:
-        if not self._modules or id(module) not in self._names:
+        is_new_root = not self._modules and id(module) not in self._roots
+        if is_new_root or id(module) not in self._names:
             self._named(module)
         self._modules.append(self._names[id(module)])
 
@@ -232,10 +236,10 @@ def _written(func: Any, args: Any, kwargs: Any) -> Iterator[torch.Tensor]:
 
 def _line() -> str:
     """The line of the user's code that is running."""
-    frame = sys._getframe(2)
+    frame: FrameType | None = sys._getframe(2)
     while frame is not None:
         file = frame.f_code.co_filename
         if not any(part in file for part in _OWN_CODE):
             return f"{Path(file).name}:{frame.f_lineno}"
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back
     return ""

@@ -223,7 +223,8 @@ class Conversion:
             raise Blocked("several statements share a line")
         yield Edit(offsets[0], offsets[0], f"{margin}{head}{self.context.newline}{unit}")
         for offset in offsets[1:]:
-            if _ONE_LINE.match(text, offset)[0].strip():  # type: ignore[index]
+            line = _ONE_LINE.match(text, offset)
+            if line is not None and line[0].strip():
                 yield Edit(offset, offset, unit)
 
     def _region(self, loss: Loss) -> tuple[ast.stmt, ast.stmt]:

@@ -143,10 +143,10 @@ def _operands(node: ast.expr, flow: Flow, context: Context) -> tuple[list[ast.ex
     if not isinstance(node, ast.Call):
         return [node], {}
     function = node.func
-    own = isinstance(function, ast.Attribute) and flow.name_of(function, context) is None
-    if own and isinstance(function.value, ast.Name) and function.value.id in {"self", "cls"}:  # type: ignore[attr-defined]
-        own = False
-    owner = [function.value] if own else []  # type: ignore[attr-defined]
+    owner: list[ast.expr] = []
+    if isinstance(function, ast.Attribute) and flow.name_of(function, context) is None:
+        is_the_class_s = isinstance(function.value, ast.Name) and function.value.id in {"self", "cls"}
+        owner = [] if is_the_class_s else [function.value]
     named = {keyword.arg: keyword.value for keyword in node.keywords if keyword.arg is not None}
     return [*owner, *node.args], named
 

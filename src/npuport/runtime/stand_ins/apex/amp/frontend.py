@@ -137,6 +137,7 @@ def _apply(value: Any, dtype: torch.dtype) -> Any:
         return value.to(dtype)
     if isinstance(value, Mapping):
         parts = {key: _apply(part, dtype) for key, part in value.items()}
+        # Mapping declares no constructor; the mappings that batches are made of take one.
         return parts if type(value) is dict else type(value)(parts)  # type: ignore[call-arg]
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         return type(value)(*(_apply(part, dtype) for part in value))
