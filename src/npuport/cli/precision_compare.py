@@ -75,6 +75,8 @@ def _as_text(name: str, step: Step, comparison: Comparison) -> Iterator[str]:
             operator=comparison.random.operator,
             line=comparison.random.line or comparison.random.module,
         )
+    for note in comparison.notes:
+        yield "  " + translate(note.template, **note.values)
     if not comparison.suspects:
         yield "  " + translate("Nothing is suspected.")
     for number, suspect in enumerate(comparison.suspects[:_SHOWN], 1):
@@ -103,6 +105,7 @@ def _as_json(name: str, step: Step, comparison: Comparison) -> dict[str, Any]:
         "replayed": comparison.replayed,
         "noise": comparison.noise,
         "random_from": comparison.random.index if comparison.random is not None else None,
+        "notes": [str(note) for note in comparison.notes],
         "suspects": [
             {
                 "operator": one.call.operator,

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Callable
 from statistics import median
-
-import torch
+from typing import TYPE_CHECKING
 
 from npuport.precision.operators.alignment import Alignment, Difference
 from npuport.precision.operators.calls import Call, Step, TensorRef
+
+if TYPE_CHECKING:
+    import torch
 
 ROUNDING = {"float64": 2.0**-53, "float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
 _RANDOM = ("bernoulli", "native_dropout", "rand", "normal", "multinomial", "exponential", "_fused_dropout")
@@ -16,12 +19,24 @@ _TIMES = 8  # further apart than usual by this factor is not by chance
 _ROUNDINGS = 16
 _FEW = 5  # results that tell what is usual
 
+Distance = Callable[[TensorRef, TensorRef], float]
+"""How far a tensor of the reference and one of the candidate are apart, as a share of their size."""
+
+
+def distance_of_tensors(reference: Step, candidate: Step) -> Distance:
+    def distance(one: TensorRef, other: TensorRef) -> float:
+        if one.shape != other.shape:
+            return 1.0
+        return apart(reference.tensor(one), candidate.tensor(other))
+
+    return distance
+
 
 class Agreement:
     """The distances of two aligned steps. Results before a call tell what is usual there: errors add up on the way."""
 
-    def __init__(self, alignment: Alignment, reference: Step, candidate: Step) -> None:
-        self._reference, self._candidate = reference, candidate
+    def __init__(self, alignment: Alignment, distance: Distance) -> None:
+        self._apart = distance
         self._pairs = alignment.pairs
         self._indexes: list[int] = []
         self._aparts: list[float] = []
@@ -29,10 +44,10 @@ class Agreement:
         """The first call that gives other random numbers in both runs."""
         for one, other in alignment.pairs:
             distances = [self._apart(a, b) for a, b in zip(one.outputs, other.outputs, strict=False)]
-            for ref, distance in zip(other.outputs, distances, strict=False):
-                if ref.dtype in ROUNDING and distance > 0:
+            for ref, far in zip(other.outputs, distances, strict=False):
+                if ref.dtype in ROUNDING and far > 0:
                     self._indexes.append(other.index)
-                    self._aparts.append(distance)
+                    self._aparts.append(far)
             if self.random is None and _is_random(other) and max(distances, default=0.0) > 0:
                 self.random = other
         for difference in alignment.differences:
@@ -61,14 +76,11 @@ class Agreement:
         rounding = _ROUNDINGS * ROUNDING[dtype]
         return max(_TIMES * median(before), rounding) if len(before) >= _FEW else rounding
 
-    def _apart(self, one: TensorRef, other: TensorRef) -> float:
-        if one.shape != other.shape:
-            return 1.0
-        return apart(self._reference.tensor(one), self._candidate.tensor(other))
-
 
 def apart(one: torch.Tensor, other: torch.Tensor) -> float:
     """Relative difference (root mean square) of two tensors of one shape; for whole numbers the share that differs."""
+    import torch
+
     if not one.numel():
         return 0.0
     if not one.is_floating_point() or not other.is_floating_point():

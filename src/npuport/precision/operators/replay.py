@@ -7,11 +7,12 @@ the error of this one call.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
-
-import torch
+from typing import TYPE_CHECKING, Any
 
 from npuport.precision.operators.calls import Call, Step, TensorRef
+
+if TYPE_CHECKING:
+    import torch
 
 _FLOATING = {"float64", "float32", "float16", "bfloat16"}
 # Results of these are memory that holds anything, or random numbers.
@@ -60,6 +61,8 @@ def errors_of(call: Call, step: Step) -> dict[int, CallError]:
 
 def _truths(call: Call, step: Step) -> list[torch.Tensor] | None:
     """The results of a call in float64; None where it is random, a collective, or has no kernel on the CPU."""
+    import torch
+
     namespace, _, rest = call.operator.partition(".")
     name, _, overload = rest.partition(".")
     if namespace != "aten" or name.startswith(_NO_TRUTH):
@@ -79,6 +82,8 @@ def _truths(call: Call, step: Step) -> list[torch.Tensor] | None:
 
 
 def _tensors(value: Any) -> list[torch.Tensor]:
+    import torch
+
     if isinstance(value, torch.Tensor):
         return [value]
     if isinstance(value, list | tuple):
@@ -88,6 +93,8 @@ def _tensors(value: Any) -> list[torch.Tensor]:
 
 def _on_cpu(value: Any, step: Step) -> Any:
     """A recorded argument for the replay: floating tensors and dtypes in float64."""
+    import torch
+
     if isinstance(value, TensorRef):
         tensor = step.tensor(value)
         return tensor.double() if tensor.is_floating_point() else tensor.clone()
@@ -104,6 +111,8 @@ def _on_cpu(value: Any, step: Step) -> Any:
 
 
 def _error(result: torch.Tensor, truth: torch.Tensor) -> CallError:
+    import torch
+
     got = result.double().flatten()
     truth = truth.double().flatten()
     finite = torch.isfinite(got) & torch.isfinite(truth)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from npuport.findings import Sentence, say
-from npuport.precision.operators.agreement import ROUNDING, Agreement, apart
+from npuport.precision.operators.agreement import ROUNDING, Agreement, Distance, distance_of_tensors
 from npuport.precision.operators.alignment import Alignment, align, plain_path, scalars
 from npuport.precision.operators.calls import Call, Step, TensorRef
 from npuport.precision.operators.replay import CallError, errors_of
@@ -51,21 +51,23 @@ class Comparison:
     replayed: int
     noise: float  # the median error of the candidate's calls over that of the reference's
     random: Call | None  # the first call that gives other random numbers in both
+    notes: tuple[Sentence, ...] = ()  # what the reader has to know beside the suspects
 
 
 def compare(reference: Step, candidate: Step) -> Comparison:
     """Find the calls of a step that break the numbers."""
     alignment = align(reference.calls, candidate.calls)
-    agreement = Agreement(alignment, reference, candidate)
+    distance = distance_of_tensors(reference, candidate)
+    agreement = Agreement(alignment, distance)
     replayed = tuple(_replayed(alignment, reference, candidate))
     found = [
-        *_other_operators(alignment, agreement),
-        *_other_arguments(alignment),
-        *_other_sources(alignment, reference, candidate),
+        *other_operators(alignment, agreement),
+        *other_arguments(alignment),
+        *other_sources(alignment, reference, candidate, distance),
         *_own_errors(replayed),
     ]
     ratios = [one.candidate.relative / one.reference.relative for one in replayed if one.is_comparable]
-    ordered = sorted(_one_for_each_call(found), key=lambda one: (-one.score, one.call.index))
+    ordered = sorted(one_for_each_call(found), key=lambda one: (-one.score, one.call.index))
     calls = len({one.call.index for one in replayed})
     noise = median(ratios) if ratios else 1.0
     return Comparison(tuple(ordered), len(candidate.calls), calls, noise, agreement.random)
@@ -111,7 +113,7 @@ def _replayed(alignment: Alignment, reference: Step, candidate: Step) -> Iterato
             yield _Replayed(other, other.outputs[position].dtype, before[position], after[position])
 
 
-def _one_for_each_call(suspects: Sequence[Suspect]) -> list[Suspect]:
+def one_for_each_call(suspects: Sequence[Suspect]) -> list[Suspect]:
     """Of several reasons to suspect a call the surest."""
     best: dict[tuple[int, str], Suspect] = {}
     for one in suspects:
@@ -121,7 +123,7 @@ def _one_for_each_call(suspects: Sequence[Suspect]) -> list[Suspect]:
     return list(best.values())
 
 
-def _other_operators(alignment: Alignment, agreement: Agreement) -> Iterator[Suspect]:
+def other_operators(alignment: Alignment, agreement: Agreement) -> Iterator[Suspect]:
     """Calls that one run has and the other has not, if what they make differs: devices compose the same from other
     operators. The first such place leads to others: it is surest. Behind other random numbers nothing can be said."""
     for number, difference in enumerate(alignment.differences):
@@ -136,7 +138,7 @@ def _other_operators(alignment: Alignment, agreement: Agreement) -> Iterator[Sus
         yield Suspect(place, "operators", score, text)
 
 
-def _other_arguments(alignment: Alignment) -> Iterator[Suspect]:
+def other_arguments(alignment: Alignment) -> Iterator[Suspect]:
     for number, (of_reference, of_candidate) in enumerate(alignment.pairs):
         if not of_candidate.inputs:
             continue  # it makes a tensor of some size, not a result of others: where that is used tells
@@ -153,7 +155,7 @@ def _other_arguments(alignment: Alignment) -> Iterator[Suspect]:
                 break
 
 
-def _other_sources(alignment: Alignment, reference: Step, candidate: Step) -> Iterator[Suspect]:
+def other_sources(alignment: Alignment, reference: Step, candidate: Step, distance_of: Distance) -> Iterator[Suspect]:
     """Tensors that came from outside of the recorded calls and are not the same."""
     made = _made(reference), _made(candidate)
     seen: set[int] = set()
@@ -164,7 +166,7 @@ def _other_sources(alignment: Alignment, reference: Step, candidate: Step) -> It
             if not is_source or other.storage in seen or one.shape != other.shape:
                 continue
             seen.add(other.storage)
-            differences.append((apart(reference.tensor(one), candidate.tensor(other)), of_candidate, other))
+            differences.append((distance_of(one, other), of_candidate, other))
     floating = [distance for distance, _, ref in differences if ref.dtype in ROUNDING and distance > 0]
     usual = median(floating) if len(floating) > 4 else 0.0
     for number, (distance, call, ref) in enumerate(differences):
