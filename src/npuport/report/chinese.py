@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from npuport.report.chinese_apex import APEX_SENTENCES
+from npuport.report.chinese_checking import CHECKING_SENTENCES
 from npuport.report.chinese_doctor import DOCTOR_SENTENCES
 from npuport.report.chinese_launch import LAUNCH_SENTENCES
 from npuport.report.chinese_plan import PLAN_SENTENCES
@@ -238,6 +239,7 @@ SENTENCES = {
     **DOCTOR_SENTENCES,
     **APEX_SENTENCES,
     **LAUNCH_SENTENCES,
+    **CHECKING_SENTENCES,
     **PRECISION_SENTENCES,
     **PLAN_SENTENCES,
     **REASONS,

@@ -7,28 +7,15 @@ the error of this one call.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from npuport.precision.operators.calls import Call, Step, TensorRef
+from npuport.precision.operators.calls import Call, Step
 
 if TYPE_CHECKING:
     import torch
 
 _FLOATING = {"float64", "float32", "float16", "bfloat16"}
-# Results of these are memory that holds anything, or random numbers.
 _NEAR_ZERO = 0.1  # values below this share of the root mean square count as that large
-_NO_TRUTH = (
-    "empty",
-    "new_empty",
-    "resize",
-    "set_",
-    "_local_scalar_dense",
-    "detach",
-    "bernoulli",
-    "random",
-    "rand",
-    "normal",
-)
 
 
 @dataclass(frozen=True)
@@ -54,60 +41,19 @@ def errors_of(call: Call, step: Step) -> dict[int, CallError]:
     """The error of each floating result of a call, by its position; empty where the call cannot be replayed."""
     return {
         position: _error(step.tensor(ref), truth)
-        for position, (ref, truth) in enumerate(zip(call.outputs, _truths(call, step) or (), strict=False))
+        for position, (ref, truth) in enumerate(zip(call.outputs, _truths(call, step), strict=False))
         if ref.dtype in _FLOATING and truth.is_floating_point() and truth.numel() and tuple(truth.shape) == ref.shape
     }
 
 
-def _truths(call: Call, step: Step) -> list[torch.Tensor] | None:
-    """The results of a call in float64; None where it is random, a collective, or has no kernel on the CPU."""
-    import torch
+def _truths(call: Call, step: Step) -> list[torch.Tensor]:
+    """The results of a call in float64; none where it cannot be replayed."""
+    from npuport.precision.operators.execution import NotExecutableError, execute
 
-    namespace, _, rest = call.operator.partition(".")
-    name, _, overload = rest.partition(".")
-    if namespace != "aten" or name.startswith(_NO_TRUTH):
-        return None
     try:
-        function = getattr(getattr(torch.ops.aten, name), overload)
-        if torch.Tag.nondeterministic_seeded in function.tags:
-            return None
-        arguments = [_on_cpu(value, step) for value in call.arguments]
-        keywords = {key: _on_cpu(value, step) for key, value in call.keywords.items()}
-        result = function(*arguments, **keywords)
-    except (RuntimeError, NotImplementedError, TypeError, ValueError, AttributeError, IndexError):
-        return None
-    if result is None:  # _foreach operators in place give nothing back: what they wrote is not told here
-        return None
-    return _tensors(result)
-
-
-def _tensors(value: Any) -> list[torch.Tensor]:
-    import torch
-
-    if isinstance(value, torch.Tensor):
-        return [value]
-    if isinstance(value, list | tuple):
-        return [tensor for one in value for tensor in _tensors(one)]
-    return []
-
-
-def _on_cpu(value: Any, step: Step) -> Any:
-    """A recorded argument for the replay: floating tensors and dtypes in float64."""
-    import torch
-
-    if isinstance(value, TensorRef):
-        tensor = step.tensor(value)
-        return tensor.double() if tensor.is_floating_point() else tensor.clone()
-    if isinstance(value, tuple) and value and value[0] == "dtype":
-        dtype = getattr(torch, value[1])
-        return torch.float64 if dtype.is_floating_point else dtype
-    if isinstance(value, tuple) and value and value[0] == "device":
-        return torch.device("cpu")
-    if isinstance(value, tuple) and value and value[0] == "layout":
-        return torch.strided if "strided" in value[1] else torch.preserve_format
-    if isinstance(value, list | tuple):
-        return type(value)(_on_cpu(one, step) for one in value)
-    return value
+        return execute(call, step)
+    except NotExecutableError:
+        return []
 
 
 def _error(result: torch.Tensor, truth: torch.Tensor) -> CallError:

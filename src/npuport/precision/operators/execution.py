@@ -1,0 +1,124 @@
+"""Executing a recorded call alone, with the inputs that it had: in float64, in its own dtypes, or on a device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+
+from npuport.findings import Sentence, say
+from npuport.precision.operators.calls import Call, Step, TensorRef
+
+# Results of these are memory that holds anything, or random numbers.
+_NO_TRUTH = (
+    "empty",
+    "new_empty",
+    "resize",
+    "set_",
+    "_local_scalar_dense",
+    "detach",
+    "bernoulli",
+    "random",
+    "rand",
+    "normal",
+)
+
+Change = Callable[[torch.Tensor], torch.Tensor]
+
+
+class NotExecutableError(Exception):
+    """A call cannot be executed alone; ``reason`` says why."""
+
+    def __init__(self, reason: Sentence) -> None:
+        super().__init__(str(reason))
+        self.reason = reason
+
+
+def execute(
+    call: Call,
+    step: Step,
+    *,
+    floating: torch.dtype | None = torch.float64,
+    device: str = "cpu",
+    change: Change | None = None,
+) -> list[torch.Tensor]:
+    """The results of a call: what it returns, and of an operator that returns nothing what it wrote.
+
+    Floating inputs are turned to ``floating`` first, complex ones to the dtype of two such; None leaves the dtypes as
+    recorded. ``change`` is applied to each of them. The recorded tensors stay as they are.
+
+    Raises:
+        NotExecutableError: the operator is random, a collective, has no kernel on ``device`` or fails there, or an
+            argument was not recorded.
+    """
+    namespace, _, rest = call.operator.partition(".")
+    name, _, overload = rest.partition(".")
+    if namespace in ("c10d", "_c10d_functional", "c10d_functional"):
+        raise NotExecutableError(say("a collective"))
+    if namespace == "aten" and name.startswith(_NO_TRUTH):
+        raise NotExecutableError(say("its result is no function of its inputs"))
+    inputs = _Inputs(step, floating, device, change)
+    try:
+        function = getattr(getattr(getattr(torch.ops, namespace), name), overload)
+        if torch.Tag.nondeterministic_seeded in function.tags:
+            raise NotExecutableError(say("random"))
+        arguments = [inputs.value(value) for value in call.arguments]
+        keywords = {key: inputs.value(value) for key, value in call.keywords.items()}
+        with torch.no_grad():
+            result = function(*arguments, **keywords)
+    except (RuntimeError, NotImplementedError, TypeError, ValueError, AttributeError, IndexError) as error:
+        reason = str(error).strip().partition("\n")[0][:200]
+        raise NotExecutableError(say("cannot be executed: {reason}", reason=reason)) from error
+    return list(_tensors(result if result is not None else _written(function, arguments, keywords)))
+
+
+class _Inputs:
+    """Recorded arguments, made ready for one execution."""
+
+    def __init__(self, step: Step, floating: torch.dtype | None, device: str, change: Change | None) -> None:
+        self._step, self._floating, self._device, self._change = step, floating, device, change
+
+    def value(self, value: Any) -> Any:
+        if isinstance(value, TensorRef):
+            return self._tensor(self._step.tensor(value))
+        if isinstance(value, tuple) and value and isinstance(value[0], str) and len(value) == 2:
+            what, name = value
+            if what == "dtype":
+                return self._dtype(getattr(torch, name))
+            if what == "device":
+                return torch.device(self._device)
+            if what == "layout":
+                return torch.strided if "strided" in name else torch.preserve_format
+            if what == "object":
+                raise NotExecutableError(say("an argument was not recorded ({what})", what=name))
+        if isinstance(value, list | tuple):
+            return type(value)(self.value(one) for one in value)
+        return value
+
+    def _tensor(self, tensor: torch.Tensor) -> torch.Tensor:
+        given = tensor.to(device=self._device, dtype=self._dtype(tensor.dtype), copy=True)
+        is_inexact = given.is_floating_point() or given.is_complex()
+        return self._change(given) if self._change is not None and is_inexact else given
+
+    def _dtype(self, dtype: torch.dtype) -> torch.dtype:
+        if self._floating is None or not (dtype.is_floating_point or dtype.is_complex):
+            return dtype
+        return self._floating.to_complex() if dtype.is_complex else self._floating
+
+
+def _tensors(value: Any) -> Iterator[torch.Tensor]:
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, list | tuple):
+        for one in value:
+            yield from _tensors(one)
+
+
+def _written(function: Any, arguments: list[Any], keywords: dict[str, Any]) -> list[Any]:
+    """What an operator that returns nothing has written."""
+    return [
+        arguments[position] if position < len(arguments) else keywords.get(argument.name)
+        for position, argument in enumerate(function._schema.arguments)
+        if argument.alias_info is not None and argument.alias_info.is_write
+    ]
