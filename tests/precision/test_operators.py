@@ -19,7 +19,7 @@ from faults import FAULTS, NOISES, Fault, is_right, step_of  # noqa: E402
 from npuport.cli.precision_compare import compare_folders  # noqa: E402
 from npuport.errors import UserError  # noqa: E402
 from npuport.precision.operators.alignment import align, plain_path  # noqa: E402
-from npuport.precision.operators.calls import Call, TensorRef, read_step, step_file, write_step  # noqa: E402
+from npuport.precision.operators.calls import Call, Step, TensorRef, read_step, step_file, write_step  # noqa: E402
 from npuport.precision.operators.recording import Recorder, record  # noqa: E402
 from npuport.precision.operators.replay import errors_of  # noqa: E402
 from npuport.precision.operators.suspects import compare  # noqa: E402
@@ -128,6 +128,48 @@ def test_a_run_that_fails_leaves_whole_steps(tmp_path: Path) -> None:
     assert not torch.utils._python_dispatch._get_current_dispatch_mode_stack()
 
 
+def test_storages_have_names_and_modules_their_calls() -> None:
+    step = step_of("gpt", 0.0, 1)
+    module = next(one for one in step.modules if one.path == "blocks.0.qkv")
+    assert (module.class_name, module.phase, module.first) == ("Linear", "forward", module.last)
+    call = step.calls[module.first]
+    assert call.operator == "aten.addmm.default"
+    assert [ref.storage for ref in (*module.inputs, *module.outputs)] == [
+        call.inputs[1].storage,
+        call.outputs[0].storage,
+    ]
+    assert [step.names.get(ref.storage) for ref in call.inputs] == [
+        "parameter blocks.0.qkv.bias",
+        None,
+        "parameter blocks.0.qkv.weight",
+    ]
+    optimizer = [call for call in step.calls if call.phase == "optimizer"]
+    used = {step.names.get(ref.storage, "") for call in optimizer for ref in call.inputs}
+    assert {"gradient of head.weight", "exp_avg of head.weight", "exp_avg_sq of head.weight"} <= used
+
+
+def test_statistics_and_all_else_survive_the_file(tmp_path: Path) -> None:
+    step = step_of("cnn", 0.0, 1)
+    ref = step.calls[0].outputs[0]
+    assert step.has_tensors
+    expected = step.statistics_of(ref)
+    tensor = step.tensor(ref).double()
+    assert expected is not None
+    assert (expected.max, expected.mean, expected.nans) == (float(tensor.max()), float(tensor.mean()), 0)
+    statistics = Step(list(step.calls), {}, 3, 1, "npu", {ref: expected}, step.names, step.modules)
+    again = read_step(write_step(tmp_path, statistics))
+    assert again == statistics
+    assert not again.has_tensors
+    assert again.statistics_of(ref) == expected
+    assert again.statistics_of(step.calls[1].outputs[0]) is None
+
+
+def test_another_format_is_one_clear_error(tmp_path: Path) -> None:
+    torch.save({"npuport": 1}, tmp_path / "rank0.pt")
+    with pytest.raises(UserError, match=r"rank0\.pt has format 1"):
+        read_step(tmp_path / "rank0.pt")
+
+
 @pytest.mark.parametrize("content", [b"", b"nothing", None])
 def test_a_file_that_is_no_step_is_one_clear_error(content: bytes | None, tmp_path: Path) -> None:
     path = tmp_path / "rank0.pt"
@@ -180,8 +222,6 @@ def test_values_survive_the_file(tmp_path: Path) -> None:
         (ref,),
         "",
     )
-    from npuport.precision.operators.calls import Step
-
     path = write_step(tmp_path, Step([call], {0: torch.ones(2).view(torch.uint8)}))
     assert read_step(path).calls == [call]
 

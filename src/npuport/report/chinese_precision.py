@@ -72,6 +72,9 @@ PRECISION_SENTENCES = {
     "the two logs have no curve in common steps": "两份日志没有共同步上的曲线",
     "within the reference's own fluctuation": "在参考运行自身波动之内",
     "{metric} is not finite from step {step} on": "{metric} 从第 {step} 步起不是有限值",
+    "{path} has format {format} of recorded steps; this npuport reads format {known}. Record it again.": (
+        "{path} 的记录格式为 {format}；此 npuport 读取格式 {known}。请重新记录。"
+    ),
     "{path} holds no curve: no line with a loss or a gradient norm, no JSON or CSV of them.": (
         "{path} 中没有曲线：没有含 loss 或梯度范数的行，也没有它们的 JSON 或 CSV。"
     ),

@@ -8,16 +8,17 @@ once.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from npuport.errors import UserError
+from npuport.precision.operators.statistics import Statistics
 
 if TYPE_CHECKING:
     import torch
 
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,22 +55,72 @@ class Call:
         return list(references(self.result))
 
 
+@dataclass(frozen=True, slots=True)
+class ModuleCall:
+    """One forward call of a module; ``arguments``, ``keywords`` and ``result`` are as those of a Call. ``first`` and
+    ``last`` are the indexes of the operator calls made inside; ``last`` < ``first`` where there was none."""
+
+    path: str  # such as "layers.0.attn"; "" for the model itself
+    class_name: str
+    phase: str  # "forward"
+    arguments: tuple[Any, ...]
+    keywords: Mapping[str, Any]
+    result: Any
+    first: int
+    last: int
+
+    @property
+    def inputs(self) -> list[TensorRef]:
+        return list(references((self.arguments, dict(self.keywords))))
+
+    @property
+    def outputs(self) -> list[TensorRef]:
+        return list(references(self.result))
+
+
 @dataclass
 class Step:
-    """All calls of one step of one rank, with the storages. ``device`` is the type of the device, such as "npu"."""
+    """All calls of one step of one rank, with the storages. ``device`` is the type of the device, such as "npu".
+
+    A storage number stands for values: a storage that is written has another number afterwards. ``names`` says what a
+    storage number is where that is known, such as "parameter layers.0.weight", "buffer mask", "gradient of
+    layers.0.weight" or "exp_avg of layers.0.weight". ``modules`` are in the order in which they were entered.
+    Either ``storages`` or ``statistics`` is empty, by what was recorded.
+    """
 
     calls: list[Call]
     storages: dict[int, torch.Tensor] = field(repr=False)
     step: int = 0
     rank: int = 0
     device: str = "cpu"
+    statistics: dict[TensorRef, Statistics] = field(default_factory=dict, repr=False)
+    names: dict[int, str] = field(default_factory=dict, repr=False)
+    modules: list[ModuleCall] = field(default_factory=list, repr=False)
+
+    @property
+    def has_tensors(self) -> bool:
+        """Whether the tensors themselves were recorded, not only their statistics."""
+        return bool(self.storages) or not self.statistics
 
     def tensor(self, ref: TensorRef) -> torch.Tensor:
-        """The tensor on the CPU."""
+        """The tensor on the CPU.
+
+        Raises:
+            KeyError: only statistics were recorded, or not even those.
+        """
         import torch
 
         whole = self.storages[ref.storage].view(getattr(torch, ref.dtype))
         return torch.as_strided(whole, ref.shape, ref.stride, ref.offset)
+
+    def statistics_of(self, ref: TensorRef) -> Statistics | None:
+        """The statistics of a tensor, as recorded or computed from the recorded tensor; None where neither is there."""
+        found = self.statistics.get(ref)
+        if found is None and ref.storage in self.storages:
+            from npuport.precision.operators.statistics import statistics_of
+
+            found = statistics_of(self.tensor(ref))
+        return found
 
 
 def references(value: Any) -> Iterator[TensorRef]:
@@ -103,6 +154,9 @@ def write_step(folder: Path, step: Step) -> Path:
             "device": step.device,
             "calls": [_plain(call) for call in step.calls],
             "storages": step.storages,
+            "statistics": [(_encoded(ref), astuple(one)) for ref, one in step.statistics.items()],
+            "names": step.names,
+            "modules": [_plain_module(one) for one in step.modules],
         },
         aside,
     )
@@ -126,14 +180,24 @@ def read_step(path: Path) -> Step:
         raise UserError(
             "{path} is no recorded step: {reason}", path=path, reason=str(error).partition("\n")[0]
         ) from error
-    if not isinstance(document, dict) or document.get("npuport") != FORMAT:
-        raise UserError("{path} is no recorded step: {reason}", path=path, reason="not written by this npuport")
+    if not isinstance(document, dict) or not isinstance(document.get("npuport"), int):
+        raise UserError("{path} is no recorded step: {reason}", path=path, reason="not written by npuport")
+    if document["npuport"] != FORMAT:
+        raise UserError(
+            "{path} has format {format} of recorded steps; this npuport reads format {known}. Record it again.",
+            path=path,
+            format=document["npuport"],
+            known=FORMAT,
+        )
     return Step(
         [_call(entry) for entry in document["calls"]],
         document["storages"],
         document["step"],
         document["rank"],
         document["device"],
+        {_decoded(ref): Statistics(*values) for ref, values in document["statistics"]},
+        document["names"],
+        [_module(entry) for entry in document["modules"]],
     )
 
 
@@ -145,6 +209,16 @@ def _plain(call: Call) -> tuple[Any, ...]:
 def _call(entry: tuple[Any, ...]) -> Call:
     arguments, keywords, result = (_decoded(value) for value in entry[4:7])
     return Call(entry[0], entry[1], entry[2], entry[3], arguments, keywords, result, entry[7])
+
+
+def _plain_module(call: ModuleCall) -> tuple[Any, ...]:
+    values = (_encoded(value) for value in (call.arguments, dict(call.keywords), call.result))
+    return (call.path, call.class_name, call.phase, *values, call.first, call.last)
+
+
+def _module(entry: tuple[Any, ...]) -> ModuleCall:
+    arguments, keywords, result = (_decoded(value) for value in entry[3:6])
+    return ModuleCall(entry[0], entry[1], entry[2], arguments, keywords, result, entry[6], entry[7])
 
 
 def _encoded(value: Any) -> Any:

@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -18,6 +19,20 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.data import get_worker_info
 
 from npuport.precision.operators.calls import Call, Step, TensorRef, write_step
+from npuport.precision.operators.modules import Modules
+
+
+@dataclass(slots=True)
+class _Known:
+    """A storage that was seen: the numbers of the values that it has had, and whether it was written since the last.
+
+    The weak reference keeps the address of the storage from being given to another one.
+    """
+
+    storage: StorageWeakRef
+    numbers: list[int] = field(default_factory=list)
+    is_written: bool = True
+
 
 _OWN_CODE = ("site-packages", "dist-packages", "/lib/python3", "/npuport/", "<frozen", "<string>")
 
@@ -33,27 +48,36 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]  # torch gives it no ty
         super().__init__()
         self._calls: list[Call] = []
         self._storages: dict[int, torch.Tensor] = {}
-        self._known: dict[int, tuple[StorageWeakRef, int]] = {}
+        self._known: dict[int, _Known] = {}
         self._next_storage = 0
-        self._modules: list[str] = []
+        self._modules = Modules()
         self._names: dict[int, str] = {}
-        self._roots: set[int] = set()
         self._of_sequence: dict[int, tuple[str, str]] = {}
         self._in_optimizer = False
         self._device = "cpu"
 
-    def _named(self, model: torch.nn.Module) -> None:
-        """Know the modules of a model by their paths; the model itself is ""."""
-        self._roots.add(id(model))
-        for path, module in model.named_modules():
-            self._names[id(module)] = path
-
     def take(self, step: int, rank: int) -> Step:
         """The step that was recorded until now."""
-        taken = Step(self._calls, self._storages, step, rank, self._device)
-        self._calls, self._storages, self._known, self._next_storage = [], {}, {}, 0
+        self._name(self._modules.names())
+        taken = Step(
+            self._calls,
+            self._storages,
+            step,
+            rank,
+            self._device,
+            names=self._names,
+            modules=self._modules.take(),
+        )
+        self._calls, self._storages, self._names, self._known, self._next_storage = [], {}, {}, {}, 0
         self._of_sequence.clear()
         return taken
+
+    def _name(self, named: Iterator[tuple[torch.Tensor, str]]) -> None:
+        """Say what the storages of some tensors are, whatever values they have had in this step."""
+        for tensor, name in named:
+            known = self._known.get(_identity(tensor)) if type(tensor) in _PLAIN else None
+            for number in known.numbers if known is not None else ():
+                self._names.setdefault(number, name)
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -62,7 +86,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]  # torch gives it no ty
         inputs = self._values((args, kwargs))
         result = func(*args, **kwargs)
         for tensor in _written(func, args, kwargs):
-            self._known.pop(_identity(tensor), None)
+            if (known := self._known.get(_identity(tensor))) is not None:
+                known.is_written = True
         module, phase, line = self._place()
         outputs = self._values(result)
         name = str(func)
@@ -77,7 +102,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]  # torch gives it no ty
         if node is not None:
             module, line = self._of_sequence.get(node._sequence_nr(), ("", ""))
             return module, "backward", line
-        module = self._modules[-1] if self._modules else ""
+        module = self._modules.path
         line = _line()
         self._of_sequence[torch.autograd._get_sequence_nr() - 1] = (module, line)
         return module, "forward", line
@@ -109,30 +134,29 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]  # torch gives it no ty
         identity = _identity(tensor)
         known = self._known.get(identity)
         if known is None:
-            number = self._next_storage
+            known = self._known[identity] = _Known(StorageWeakRef(tensor.untyped_storage()))
+        if known.is_written:
+            known.numbers.append(self._next_storage)
+            known.is_written = False
+            self._storages[self._next_storage] = _bytes_of(tensor)
             self._next_storage += 1
-            # The weak reference keeps the number of the storage from being given to another one.
-            self._known[identity] = (StorageWeakRef(tensor.untyped_storage()), number)
-            self._storages[number] = _bytes_of(tensor)
-        else:
-            number = known[1]
         return TensorRef(
-            number,
+            known.numbers[-1],
             str(tensor.dtype).removeprefix("torch."),
             tuple(tensor.shape),
             tuple(tensor.stride()),
             int(tensor.storage_offset()),
         )
 
-    def _enters(self, module: torch.nn.Module, _arguments: Any) -> None:
-        is_new_root = not self._modules and id(module) not in self._roots
-        if is_new_root or id(module) not in self._names:
-            self._named(module)
-        self._modules.append(self._names[id(module)])
+    def _enters(self, module: torch.nn.Module, arguments: tuple[Any, ...]) -> None:
+        with torch._C._DisableTorchDispatch():
+            self._modules.enters(module, self._values(arguments), len(self._calls))
 
-    def _leaves(self, _module: torch.nn.Module, _arguments: Any, _result: Any) -> None:
-        if self._modules:
-            self._modules.pop()
+    def _leaves(self, module: torch.nn.Module, _: tuple[Any, ...], *rest: Any) -> None:
+        # When the module raised, torch tells no keywords.
+        keywords, result = rest if len(rest) == 2 else ({}, rest[0])
+        with torch._C._DisableTorchDispatch():
+            self._modules.leaves(module, self._values(keywords), self._values(result), len(self._calls))
 
     @contextmanager
     def watching(self, ended: Callable[[], None]) -> Iterator[None]:
@@ -141,13 +165,14 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]  # torch gives it no ty
         def begins(*_: Any) -> None:
             self._in_optimizer = True
 
-        def ends(*_: Any) -> None:
+        def ends(optimizer: torch.optim.Optimizer, *_: Any) -> None:
             self._in_optimizer = False
+            self._name(self._modules.names_of_state(optimizer))
             ended()
 
         hooks = [
             register_module_forward_pre_hook(self._enters),
-            register_module_forward_hook(self._leaves, always_call=True),
+            register_module_forward_hook(self._leaves, with_kwargs=True, always_call=True),
             register_optimizer_step_pre_hook(begins),
             register_optimizer_step_post_hook(ends),
         ]
