@@ -18,9 +18,10 @@ from faults import FAULTS, NOISES, Fault, is_right, step_of  # noqa: E402
 
 from npuport.cli.precision_compare import compare_folders  # noqa: E402
 from npuport.errors import UserError  # noqa: E402
-from npuport.precision.operators.alignment import align, plain_path  # noqa: E402
+from npuport.precision.operators.alignment import align  # noqa: E402
 from npuport.precision.operators.calls import Call, Step, TensorRef, read_step, step_file, write_step  # noqa: E402
 from npuport.precision.operators.recording import Recorder, record  # noqa: E402
+from npuport.precision.operators.renames import plain_path  # noqa: E402
 from npuport.precision.operators.replay import errors_of  # noqa: E402
 from npuport.precision.operators.suspects import compare  # noqa: E402
 

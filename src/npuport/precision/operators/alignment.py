@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 
-from npuport.precision.operators.calls import Call
-
-# What wrappers put before a module's path: DistributedDataParallel, torch.compile, FSDP.
-_WRAPPERS = re.compile(r"(?:^|(?<=\.))(?:module|_orig_mod|_fsdp_wrapped_module)\.")
+from npuport.precision.operators.calls import Call, TensorRef
+from npuport.precision.operators.matching import matches
+from npuport.precision.operators.renames import plain_path, renamed, same_modules
 
 
 @dataclass(frozen=True)
@@ -23,31 +20,37 @@ class Difference:
 
 @dataclass(frozen=True)
 class Alignment:
+    """``renames`` has the reference's path for each path of the candidate that was matched by what the module does."""
+
     pairs: tuple[tuple[Call, Call], ...]
     differences: tuple[Difference, ...]
+    renames: Mapping[str, str]
 
 
-def align(reference: Sequence[Call], candidate: Sequence[Call]) -> Alignment:
+def align(reference: Sequence[Call], candidate: Sequence[Call], given: Mapping[str, str] | None = None) -> Alignment:
     """Match calls in order by module, phase and operator. Where a stretch has the same modules and phases but other
-    operators, or none, it is a difference."""
-    keys = [_key(call) for call in reference], [_key(call) for call in candidate]
+    operators, or none, it is a difference. ``given``: parts of the candidate's paths and what the reference calls
+    them."""
+    paths = {path: renamed(plain_path(path), given or {}) for path in {call.module for call in candidate}}
+    found = same_modules(reference, candidate, paths)
+    keys = (
+        [_key(call, plain_path(call.module)) for call in reference],
+        [_key(call, found.get(paths[call.module], paths[call.module])) for call in candidate],
+    )
     pairs: list[tuple[Call, Call]] = []
     differences: list[Difference] = []
-    for what, a, b, c, d in SequenceMatcher(None, *keys, autojunk=False).get_opcodes():
-        if what == "equal":
-            pairs += zip(reference[a:b], candidate[c:d], strict=True)
-        else:
-            differences.append(Difference(tuple(reference[a:b]), tuple(candidate[c:d])))
-    return Alignment(tuple(pairs), tuple(differences))
+    last, last_b = 0, 0
+    for a, b in [*matches(*keys), (len(reference), len(candidate))]:
+        if a > last or b > last_b:
+            differences.append(Difference(tuple(reference[last:a]), tuple(candidate[last_b:b])))
+        if a < len(reference):
+            pairs.append((reference[a], candidate[b]))
+        last, last_b = a + 1, b + 1
+    return Alignment(tuple(pairs), tuple(differences), found)
 
 
-def _key(call: Call) -> tuple[str, str, str]:
-    return plain_path(call.module), call.phase, call.operator.rpartition(".")[0]
-
-
-def plain_path(module: str) -> str:
-    """A module's path without what wrappers add."""
-    return _WRAPPERS.sub("", module)
+def _key(call: Call, path: str) -> tuple[str, str, str]:
+    return path, call.phase, call.operator.rpartition(".")[0]
 
 
 def scalars(call: Call) -> Iterator[tuple[str, object]]:
@@ -58,8 +61,6 @@ def scalars(call: Call) -> Iterator[tuple[str, object]]:
 
 
 def _scalars(name: str, value: object) -> Iterator[tuple[str, object]]:
-    from npuport.precision.operators.calls import TensorRef
-
     if isinstance(value, TensorRef):
         yield name, "a tensor"
         return

@@ -18,8 +18,9 @@ from statistics import median
 
 from npuport.findings import Sentence, say
 from npuport.precision.operators.agreement import ROUNDING, Agreement, Distance, distance_of_tensors
-from npuport.precision.operators.alignment import Alignment, align, plain_path, scalars
+from npuport.precision.operators.alignment import Alignment, align, scalars
 from npuport.precision.operators.calls import Call, Step, TensorRef
+from npuport.precision.operators.renames import plain_path
 from npuport.precision.operators.replay import CallError, errors_of
 
 _SUSPICIOUS = 7.0  # deviations from what other calls show
