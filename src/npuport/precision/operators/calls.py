@@ -35,7 +35,8 @@ class TensorRef:
 @dataclass(frozen=True, slots=True)
 class Call:
     """One call of an operator. ``arguments`` and ``result`` hold TensorRefs where the call had tensors, and else plain
-    values; dtypes and devices are told by name, as ("dtype", "float32") and ("device", "npu")."""
+    values; dtypes and devices are told by name, as ("dtype", "float32") and ("device", "npu"). A collective has
+    ("group", name, ranks) and ("reduction", "sum"), and its result is the list of the tensors that it made or wrote."""
 
     index: int
     operator: str  # such as "aten.addmm.default"
@@ -246,4 +247,4 @@ def _decoded(value: Any) -> Any:
     return value
 
 
-_TAGS = {"dtype", "device", "layout", "memory_format", "object"}
+_TAGS = {"dtype", "device", "layout", "memory_format", "object", "group", "reduction"}

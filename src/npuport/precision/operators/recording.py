@@ -18,6 +18,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.data import get_worker_info
 
+from npuport.precision.operators import communication
 from npuport.precision.operators.calls import Call, Step, TensorRef, write_step
 from npuport.precision.operators.modules import Modules
 
@@ -50,6 +51,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]  # torch gives it no ty
         self._storages: dict[int, torch.Tensor] = {}
         self._known: dict[int, _Known] = {}
         self._next_storage = 0
+        self._awaited: dict[int, torch.Tensor] = {}
+        self._is_early = False
         self._modules = Modules()
         self._names: dict[int, str] = {}
         self._of_sequence: dict[int, tuple[str, str]] = {}
@@ -59,6 +62,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]  # torch gives it no ty
     def take(self, step: int, rank: int) -> Step:
         """The step that was recorded until now."""
         self._name(self._modules.names())
+        self._storages.update({number: _bytes_of(tensor) for number, tensor in self._awaited.items()})
+        self._awaited.clear()
         taken = Step(
             self._calls,
             self._storages,
@@ -83,14 +88,24 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]  # torch gives it no ty
         kwargs = kwargs or {}
         if func.namespace == "profiler" or _makes_only_views(func) or get_worker_info() is not None:
             return func(*args, **kwargs)
+        if any(map(communication.dispatches_by_itself, types)):
+            return NotImplemented  # it makes calls with plain tensors, and those come here
+        name = str(func)
+        if communication.only_waits(name) or any(map(communication.is_pretended, types)):
+            return func(*args, **kwargs)
         inputs = self._values((args, kwargs))
         result = func(*args, **kwargs)
-        for tensor in _written(func, args, kwargs):
+        if communication.is_pretended(type(result)):
+            return result
+        for tensor in (*_written(func, args, kwargs), *communication.written_by(name, args)):
             if (known := self._known.get(_identity(tensor))) is not None:
                 known.is_written = True
         module, phase, line = self._place()
-        outputs = self._values(result)
-        name = str(func)
+        if communication.is_collective(name):
+            inputs = communication.with_group(func, inputs[0]), inputs[1]
+            outputs = self._soon(communication.results_of(name, args, result))
+        else:
+            outputs = self._values(result)
         self._calls.append(Call(len(self._calls), name, module, phase, inputs[0], inputs[1], outputs, line))
         return result
 
@@ -124,7 +139,18 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]  # torch gives it no ty
             return value
         if isinstance(value, torch.layout | torch.memory_format):
             return ("layout", str(value))
+        if isinstance(value, torch.ScriptObject):
+            return communication.described(value)
         return ("object", type(value).__name__)
+
+    def _soon(self, tensors: list[torch.Tensor]) -> Any:
+        """References to results that a collective may not have written yet: their values are taken when they are
+        used."""
+        self._is_early = True
+        try:
+            return self._values(tensors)
+        finally:
+            self._is_early = False
 
     def _reference(self, tensor: torch.Tensor) -> Any:
         if tensor.layout is not torch.strided or tensor.is_quantized or type(tensor) not in _PLAIN:
@@ -138,8 +164,10 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]  # torch gives it no ty
         if known.is_written:
             known.numbers.append(self._next_storage)
             known.is_written = False
-            self._storages[self._next_storage] = _bytes_of(tensor)
+            self._awaited[self._next_storage] = tensor
             self._next_storage += 1
+        if not self._is_early and (awaited := self._awaited.pop(known.numbers[-1], None)) is not None:
+            self._storages[known.numbers[-1]] = _bytes_of(awaited)
         return TensorRef(
             known.numbers[-1],
             str(tensor.dtype).removeprefix("torch."),

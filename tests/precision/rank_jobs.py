@@ -1,0 +1,102 @@
+"""Small trainings on several processes, whose steps are recorded."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from unittest import mock
+
+import torch
+from torch import distributed as dist
+from torch import nn
+
+WORLD = 2
+
+
+class Mlp(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.up, self.down = nn.Linear(16, 32), nn.Linear(32, 16)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.down(nn.functional.gelu(self.up(x)))
+
+
+class Net(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm, self.mlp, self.head = nn.LayerNorm(16), Mlp(), nn.Linear(16, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.head(x + self.mlp(self.norm(x)))
+
+
+def data_parallel(rank: int, folder: Path) -> None:
+    train(nn.parallel.DistributedDataParallel(model()), batch()[rank * 4 : rank * 4 + 4], folder)
+
+
+def tensor_parallel(_: int, folder: Path) -> None:
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
+
+    net = model()
+    plan = {"mlp.up": ColwiseParallel(), "mlp.down": RowwiseParallel()}
+    train(parallelize_module(net, init_device_mesh("cpu", (WORLD,)), plan), batch(), folder)
+
+
+def whole(_: int, folder: Path) -> None:
+    train(model(), batch(), folder)
+
+
+def collectives(rank: int, _: Path) -> None:
+    """One of each kind; the results are not asked for before they are used."""
+    mine = torch.arange(4.0) + 10 * rank
+    work = dist.all_reduce(mine.clone(), async_op=True)
+    work.wait()
+    dist.all_reduce(mine.clone(), op=dist.ReduceOp.MAX)
+    dist.broadcast(mine.clone(), 1)
+    dist.all_gather([torch.empty(4) for _ in range(WORLD)], mine)
+    dist.all_gather_into_tensor(torch.empty(8), mine)
+    dist.reduce_scatter_tensor(torch.empty(2), mine)
+    dist.all_to_all_single(torch.empty(4), mine)
+
+
+def model() -> nn.Module:
+    torch.manual_seed(0)
+    return Net()
+
+
+def batch() -> torch.Tensor:
+    return torch.randn(8, 16, generator=torch.Generator().manual_seed(1))
+
+
+def train(net: nn.Module, examples: torch.Tensor, folder: Path) -> None:
+    from npuport.precision.operators.recording import record
+
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1, foreach=False)
+    with record(folder, range(2)):
+        for _ in range(2):
+            net(examples).square().mean().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+
+
+def _process(rank: int, world: int, port: int, job: Callable[[int, Path], None], folder: Path) -> None:
+    torch.set_num_threads(1)
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
+    dist.init_process_group("gloo", rank=rank, world_size=world)
+    try:
+        job(rank, folder)
+    finally:
+        dist.destroy_process_group()
+
+
+def run(job: Callable[[int, Path], None], folder: Path, world: int = WORLD) -> None:
+    """Run a job in ``world`` processes."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with mock.patch.dict(os.environ, TORCH_DEVICE_BACKEND_AUTOLOAD="0"):
+        torch.multiprocessing.spawn(_process, (world, port, job, folder), nprocs=world)
