@@ -13,12 +13,13 @@ import npuport
 from npuport.errors import UserError
 from npuport.facts import all_environment_checks, all_package_faults
 from npuport.findings import Applicability
+from npuport.performance.step_split import Part
 from npuport.report.chinese import SENTENCES
 from npuport.report.groups import Group
 from npuport.report.language import language, translate, translate_error
 
 PACKAGE = Path(npuport.__file__).parent
-SPEAKING = ("cli", "report", "source", "analysis", "conversion", "sim", "environment", "precision")
+SPEAKING = ("cli", "report", "source", "analysis", "conversion", "sim", "environment", "precision", "performance")
 IN_TEMPLATE = re.compile(r"""\b(?:t|head)\((["'])(.+?)\1|\bcounted\([^"]*"([^"]+)"\)""")
 CALLS = {"translate", "say", "UserError", "InputError", "OutputError"}
 MADE_ELSEWHERE = {"{message}.", "{problem}\n  {next_step}"}  # their words come from other packages
@@ -39,6 +40,7 @@ def sentences() -> set[str]:
     for path in (PACKAGE / "report" / "templates").glob("*.j2"):
         for _, sentence, noun in IN_TEMPLATE.findall(path.read_text(encoding="utf-8")):
             found |= {sentence} if sentence else {f"{{number}} {noun}", f"{{number}} {noun}s"}
+    found |= {part.value for part in Part}
     found |= {entry.why for entry in all_environment_checks()}
     found |= {text for fault in all_package_faults() for text in (fault.cause, fault.fix)}
     return found - MADE_ELSEWHERE

@@ -14,6 +14,7 @@ from npuport.cli.doctor import doctor
 from npuport.cli.explain import explain
 from npuport.cli.guide import guide
 from npuport.cli.launch import launch
+from npuport.cli.perf import app as perf
 from npuport.cli.precision import app as precision
 from npuport.cli.run import run
 from npuport.cli.shared import guard
@@ -36,6 +37,7 @@ app.command(short_help="Say what on this machine keeps training from running on 
 app.command(short_help="Explain a rule, torch.cuda name, variable, library or chip.")(guard()(explain))
 app.command(short_help="Turn a CUDA job's launcher into one for NPUs.")(guard()(launch))
 app.add_typer(precision, name="precision")
+app.add_typer(perf, name="perf")
 app.add_typer(apex, name="apex")
 # Everything after the command's own first word belongs to that command.
 app.command(

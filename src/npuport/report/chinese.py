@@ -6,6 +6,7 @@ from npuport.report.chinese_apex import APEX_SENTENCES
 from npuport.report.chinese_checking import CHECKING_SENTENCES
 from npuport.report.chinese_doctor import DOCTOR_SENTENCES
 from npuport.report.chinese_launch import LAUNCH_SENTENCES
+from npuport.report.chinese_perf import PERFORMANCE_SENTENCES
 from npuport.report.chinese_plan import PLAN_SENTENCES
 from npuport.report.chinese_precision import PRECISION_SENTENCES
 from npuport.report.chinese_reasons import REASONS
@@ -241,6 +242,7 @@ SENTENCES = {
     **LAUNCH_SENTENCES,
     **CHECKING_SENTENCES,
     **PRECISION_SENTENCES,
+    **PERFORMANCE_SENTENCES,
     **PLAN_SENTENCES,
     **REASONS,
 }

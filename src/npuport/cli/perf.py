@@ -1,0 +1,39 @@
+"""`npuport perf`: where the time of a training step goes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from npuport.cli.shared import guard
+
+app = typer.Typer(
+    help="Say where the time of a training step goes, and what to change.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+
+@app.callback()
+def perf() -> None:
+    """Say where the time of a training step goes, and what to change."""
+
+
+@app.command(short_help="Divide the steps of profiles, and price what costs time.")
+@guard()
+def analyze(
+    paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Profiles, or folders that hold some.")],
+    *,
+    all_: Annotated[bool, typer.Option("--all", help="Also findings below 1 % of a step.")] = False,
+    json_: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Divide the steps of profiles into parts that add up, and price what costs time.
+
+    Reads what torch_npu's profiler and PyTorch's wrote. Exit code 1 when there are findings, 2 when something could not
+    be read: it is named, and everything else is analysed.
+    """
+    from npuport.cli.perf_analyze import analyze_profiles
+
+    raise SystemExit(analyze_profiles(paths, everything=all_, as_json=json_))

@@ -1,0 +1,108 @@
+"""A performance finding, and what the checks that make findings may ask about a profile."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import polars as pl
+
+from npuport.findings import Sentence
+from npuport.performance.intervals import Spans, clip, subtract, total, union
+from npuport.performance.step_split import StepSplit, Timeline, split_steps, timeline_of
+from npuport.performance.tables import Profile
+
+
+class Confidence(enum.Enum):
+    """How sure it is that the cause is the one named."""
+
+    HIGH = "high"  # the profile shows it
+    MEDIUM = "medium"  # the profile fits it; something else might look the same
+    LOW = "low"  # worth a try
+
+
+@dataclass(frozen=True, slots=True)
+class PerformanceFinding:
+    """One thing that costs time.
+
+    ``cost_ns`` is its time in an average step; ``gain_ns``, at most that, is what a step could become shorter by if it
+    were gone and everything else stayed: time in which the device computes is no gain. ``spans`` are where ``gain_ns``
+    comes from, so that findings which explain the same time are seen to overlap; their gains must not be added up.
+    ``events`` are rows of the table ``evidence_table`` of the profile, ``details`` further numbers.
+    """
+
+    code: str  # such as "NT101"
+    name: str  # kebab-case; states the bad pattern
+    seen: Sentence
+    fix: Sentence
+    check: Sentence  # what shows, in the next profile, that it is gone
+    cost_ns: int
+    gain_ns: int
+    confidence: Confidence
+    spans: Spans
+    line: str = ""  # "path:line" of the code that causes it
+    events: tuple[int, ...] = ()
+    evidence_table: str = "events"
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Context:
+    """One rank's profile and what is derived from it once for all checks."""
+
+    profile: Profile
+
+    @cached_property
+    def timeline(self) -> Timeline:
+        """Spans of the whole profile."""
+        return timeline_of(self.profile)
+
+    @cached_property
+    def splits(self) -> list[StepSplit]:
+        """Each step, divided."""
+        return split_steps(self.profile, self.timeline)
+
+    @cached_property
+    def events(self) -> pl.DataFrame:
+        """The host events that begin in a step, with names and categories as plain texts."""
+        plain = self.profile.events.with_columns(pl.col("name", "category").cast(pl.String)).sort("start_ns")
+        steps = self.profile.steps.select("start_ns", pl.col("end_ns").alias("step_end")).sort("start_ns")
+        inside = plain.join_asof(steps, on="start_ns").filter(pl.col("start_ns") < pl.col("step_end"))
+        return inside.drop("step_end")
+
+    @property
+    def _steps(self) -> Spans:
+        return [(one.start_ns, one.end_ns) for one in self.splits]
+
+    @cached_property
+    def step_ns(self) -> int:
+        """Length of an average step."""
+        return sum(one.duration for one in self.splits) // max(len(self.splits), 1)
+
+    def per_step(self, time: int) -> int:
+        """A time of all steps together as that of an average one."""
+        return time // max(len(self.splits), 1)
+
+    def in_steps(self, spans: Iterable[tuple[int, int]]) -> Spans:
+        """The time of spans that lies in steps."""
+        covered = union(spans)
+        return [span for start, end in self._steps for span in clip(covered, start, end)]
+
+    def without_computing(self, spans: Iterable[tuple[int, int]]) -> Spans:
+        """The time of spans that lies in steps and in which the device computes nothing."""
+        return subtract(self.in_steps(spans), self.timeline.computing)
+
+    def gain(self, spans: Spans) -> int:
+        """What removing all of ``spans`` (free of computing) could save an average step."""
+        return self.per_step(total(spans))
+
+
+Check = Callable[[Context], Iterator[PerformanceFinding]]
+
+
+def milliseconds(time: int) -> str:
+    """``91.96``: a time in ms as findings write it."""
+    return f"{time / 1e6:,.2f}"

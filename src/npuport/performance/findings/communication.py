@@ -1,0 +1,33 @@
+"""Collectives: waiting for other ranks, and moving data while nothing is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from npuport.findings import say
+from npuport.performance.findings.base import Confidence, Context, PerformanceFinding, milliseconds
+
+
+def waiting(context: Context) -> Iterator[PerformanceFinding]:
+    """A collective begins when the last rank has come to it; until then the others wait."""
+    free = context.without_computing(context.timeline.wait)
+    wait = context.per_step(sum(one.wait for one in context.splits))
+    transmit = context.per_step(sum(one.transmit for one in context.splits))
+    if not wait:
+        return
+    yield PerformanceFinding(
+        code="NT201",
+        name="waiting-for-another-rank",
+        seen=say(
+            "collectives wait {wait} ms for another rank in a step, and move data for {transmit} ms",
+            wait=milliseconds(wait),
+            transmit=milliseconds(transmit),
+        ),
+        fix=say("profile every rank: the one that waits least is late, and its own findings say why"),
+        check=say("the waiting of all ranks is alike and short"),
+        cost_ns=wait,
+        gain_ns=context.gain(free),
+        confidence=Confidence.HIGH,
+        spans=free,
+        details={"wait_ms": wait / 1e6, "transmit_ms": transmit / 1e6},
+    )

@@ -1,0 +1,120 @@
+"""Lines that make the host wait for the device."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from npuport.findings import Sentence, say
+from npuport.performance.findings.base import Confidence, Context, PerformanceFinding, milliseconds
+from npuport.performance.findings.lines import enclosing, lines_of, short
+from npuport.performance.intervals import Span, total, union
+from npuport.performance.phases import Phase
+from npuport.performance.step_split import BLOCKING_OPERATORS, blocking
+from npuport.performance.tables import Category
+
+_COPIES = ("aten::to", "aten::_to_copy", "aten::copy_")
+_OPERATOR = "^(aten|npu|c10d)::"
+_FOLLOWED = 2_000  # longest waits that are traced to their line; each costs a look at all events
+
+
+@dataclass(frozen=True, slots=True)
+class _Wait:
+    """One wait: the outermost operator in which the host blocked, or the blocking call where no operator is around."""
+
+    event: int
+    name: str
+    span: Span
+    lines: tuple[str, ...]  # of the user's code, innermost first
+
+
+def blocking_lines(context: Context) -> Iterator[PerformanceFinding]:
+    """One finding for each line and operator that blocks, as long as a device was profiled."""
+    if context.timeline.host_only:
+        return
+    groups: dict[tuple[str, str], list[_Wait]] = {}
+    for wait in _waits(context):
+        groups.setdefault((wait.lines[0] if wait.lines else "", wait.name), []).append(wait)
+    for (line, name), waits in groups.items():
+        yield _finding(context, line, name, waits)
+
+
+def _finding(context: Context, line: str, name: str, waits: list[_Wait]) -> PerformanceFinding:
+    spans = union(wait.span for wait in waits)
+    cost = context.per_step(total(context.in_steps(spans)))
+    free = context.without_computing(spans)
+    longest = max(waits, key=lambda wait: wait.span[1] - wait.span[0])
+    count = f"{len(waits) / len(context.splits):,.3g}"
+    return PerformanceFinding(
+        code="NT101",
+        name="host-waits-for-device",
+        seen=say(
+            "{operator} makes the host wait for the device, {count} x in a step, {time} ms (the longest {longest} ms)",
+            operator=name,
+            count=count,
+            time=milliseconds(cost),
+            longest=milliseconds(longest.span[1] - longest.span[0]),
+        ),
+        fix=_fix(context, name, longest.span),
+        check=say("{operator} is gone from the steps that do not need it", operator=name),
+        cost_ns=cost,
+        gain_ns=context.gain(free),
+        confidence=Confidence.HIGH,
+        spans=free,
+        line=line,
+        events=tuple(wait.event for wait in waits),
+        details={
+            "operator": name,
+            "waits": len(waits) / len(context.splits),
+            "longest_ms": (longest.span[1] - longest.span[0]) / 1e6,
+            "callers": [short(one) for one in longest.lines],
+        },
+    )
+
+
+def _fix(context: Context, name: str, span: Span) -> Sentence:
+    if name in _COPIES and _before_forward(context, span[0]):
+        return say("give the DataLoader pin_memory=True and copy with .to(device, non_blocking=True)")
+    if name in ("aten::nonzero", "aten::masked_select", "aten::_unique2"):
+        return say("keep the size fixed: torch.where or a product with the mask instead of picking elements")
+    if name.startswith("aten::"):
+        return say("read the value every 100 steps, or keep it on the device with .detach() and read it later")
+    return say("leave the call out of the training loop; for timing use events")
+
+
+def _before_forward(context: Context, time: int) -> bool:
+    step = next((one for one in context.splits if one.start_ns <= time < one.end_ns), None)
+    forward = context.timeline.phases.spans[Phase.FORWARD]
+    return step is not None and any(step.start_ns <= start and time < start < step.end_ns for start, _ in forward)
+
+
+def _waits(context: Context) -> Iterator[_Wait]:
+    """The longest waits, each once: an operator that blocks in two calls is one wait."""
+    events = context.events
+    length = pl.col("end_ns") - pl.col("start_ns")
+    found = events.filter(blocking(events)).sort(length, descending=True).head(_FOLLOWED)
+    seen: set[int] = set()
+    for row in found.iter_rows(named=True):
+        around = enclosing(events, row["thread"], row["start_ns"], row["end_ns"])
+        operators = around.filter((pl.col("category") == Category.OPERATOR) & pl.col("name").str.contains(_OPERATOR))
+        root = operators.row(-1, named=True) if operators.height else row
+        # An operator takes numbers as tensors of the CPU, and reads them with aten::item, which blocks nothing.
+        reads_number = re.search(BLOCKING_OPERATORS, row["name"]) and not re.search(BLOCKING_OPERATORS, root["name"])
+        if root["id"] in seen or reads_number:
+            continue
+        seen.add(root["id"])
+        outside = enclosing(events, root["thread"], root["start_ns"], root["end_ns"])
+        yield _Wait(root["id"], root["name"], _with_call(outside, root), tuple(lines_of(outside)))
+
+
+def _with_call(around: pl.DataFrame, root: Mapping[str, Any]) -> Span:
+    """The span of Python's own call around an operator (``<built-in method item …>``), where it was recorded."""
+    start, end = root["start_ns"], root["end_ns"]
+    outside = around.filter((pl.col("start_ns") < start) | (pl.col("end_ns") > end)).head(1)
+    if outside.height and outside["name"][0].startswith("<built-in"):
+        return outside["start_ns"][0], outside["end_ns"][0]
+    return start, end

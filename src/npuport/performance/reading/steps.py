@@ -1,0 +1,28 @@
+"""Where the steps of a profile begin and end."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from npuport.performance.tables import STEPS, shaped
+
+_MARK = r"^ProfilerStep\s*#\s*(\d+)"
+
+
+def steps_of(events: pl.DataFrame, kernel_rows: pl.DataFrame | None = None) -> pl.DataFrame:
+    """The steps that the profiler marked, else those that kernels are numbered with, else the whole as one step.
+
+    ``kernel_rows`` may have the columns ``step``, ``start_ns`` and ``end_ns``.
+    """
+    marked = events.with_columns(pl.col("name").cast(pl.String).str.extract(_MARK).alias("step"))
+    marked = marked.filter(pl.col("step").is_not_null())
+    if not marked.is_empty():
+        # Newer traces hold the mark twice, for the host and for the device.
+        return shaped(marked.unique("step", keep="first").sort("start_ns"), STEPS)
+    rows = events if kernel_rows is None or kernel_rows.is_empty() else kernel_rows
+    if rows.is_empty():
+        return shaped(rows.clear(), STEPS)
+    if "step" not in rows.columns or rows["step"].null_count() == rows.height:
+        rows = rows.with_columns(pl.lit(0).alias("step"))
+    spans = rows.drop_nulls("step").group_by("step").agg(pl.col("start_ns").min(), pl.col("end_ns").max())
+    return shaped(spans.sort("start_ns"), STEPS)
