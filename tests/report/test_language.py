@@ -11,7 +11,7 @@ import pytest
 
 import npuport
 from npuport.errors import UserError
-from npuport.facts import all_environment_checks, all_package_faults
+from npuport.facts import all_environment_checks, all_package_faults, all_preflight_checks
 from npuport.findings import Applicability
 from npuport.performance.step_split import Part
 from npuport.report.chinese import SENTENCES
@@ -43,6 +43,7 @@ def sentences() -> set[str]:
     found |= {part.value for part in Part}
     found |= {entry.why for entry in all_environment_checks()}
     found |= {text for fault in all_package_faults() for text in (fault.cause, fault.fix)}
+    found |= {text for check in all_preflight_checks() for text in (check.why, check.next_step)}
     return found - MADE_ELSEWHERE
 
 

@@ -82,6 +82,32 @@ def compare(
     raise SystemExit(compare_folders(reference, candidate, json_))
 
 
+@app.command(short_help="Say what two runs differ in before their first operator.")
+@guard()
+def preflight(
+    reference: Annotated[
+        Path,
+        typer.Argument(metavar="REFERENCE", help="What `npuport run --preflight DIR` wrote: the folder, or a file."),
+    ],
+    candidate: Annotated[
+        Path | None,
+        typer.Argument(metavar="[CANDIDATE]", help="The same of the run to judge.", show_default=False),
+    ] = None,
+    *,
+    json_: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Compare what two runs are made of: model, first weights, batches, optimizer, precision, seeds, versions.
+
+    What differs is ranked by how likely it explains a difference of the losses, each with the next step. Of one run
+    alone it says what is random in it and what a comparison will not know.
+
+    Exit codes: 0 nothing important differs; 1 something does; 2 misuse, or files that are no facts of a run.
+    """
+    from npuport.cli.precision_preflight import preflight as compare_facts
+
+    raise SystemExit(compare_facts(reference, candidate, json_))
+
+
 def _as_text(runs: list[Run], judgement: Judgement) -> Iterator[str]:
     from npuport.report.language import translate
 

@@ -32,7 +32,12 @@ def run(
         int | None, typer.Option("--memory", min=1, metavar="GIB", help="Memory of a simulated chip, in GiB.")
     ] = None,
     strict: Annotated[
-        bool, typer.Option("--strict", help="What the chip refuses is an error, as on the device, not a warning.")
+        bool,
+        typer.Option(
+            "--strict",
+            help="What the chip refuses, and with --deterministic what has no deterministic form, is an error, not a "
+            "warning.",
+        ),
     ] = False,
     report: Annotated[
         list[Path] | None,
@@ -54,6 +59,22 @@ def run(
     dump_steps: Annotated[
         str, typer.Option("--dump-steps", metavar="N[-M]", help="Which optimizer steps, counted from 0.")
     ] = "0",
+    preflight: Annotated[
+        Path | None,
+        typer.Option(
+            "--preflight",
+            metavar="DIR",
+            help="Write down what the training is made of, for `npuport precision preflight`.",
+        ),
+    ] = None,
+    deterministic: Annotated[
+        bool,
+        typer.Option("--deterministic", help="Seed everything, and set all switches for computing the same again."),
+    ] = False,
+    seed: Annotated[int, typer.Option("--seed", min=0, metavar="N", help="The seed of --deterministic.")] = 0,
+    no_dropout: Annotated[
+        bool, typer.Option("--no-dropout", help="With --deterministic: dropout hands its input on.")
+    ] = False,
 ) -> None:
     """Run a command; its exit code is this command's.
 
@@ -67,6 +88,7 @@ def run(
         command = [sys.executable, "-m", *command]
     if dump is not None:
         _record(dump, dump_steps)
+    _watch(preflight or dump, deterministic, seed, no_dropout, strict)
     if also:
         from npuport.runtime.importer import ALSO
 
@@ -103,6 +125,17 @@ def _record(folder: Path, steps: str) -> None:
     os.environ.update(
         {FOLDER: str(folder.resolve()), STEPS: f"{match[1]}:{last + 1}", "PYTHONPATH": first(STARTUP, "PYTHONPATH")}
     )
+
+
+def _watch(facts: Path | None, deterministic: bool, seed: int, no_dropout: bool, strict: bool) -> None:
+    from npuport.cli.run_watching import make_deterministic, write_facts
+
+    if facts is not None:
+        write_facts(facts)
+    if deterministic:
+        make_deterministic(seed, no_dropout, strict)
+    elif no_dropout:
+        raise UserError("--no-dropout belongs to --deterministic.")
 
 
 def _real(command: list[str], reports: list[Path], summary: bool) -> int:

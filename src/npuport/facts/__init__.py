@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         operator_schemas,
     )
     from npuport.facts.deprecated_names import DeprecatedName, all_deprecated_names, deprecated_name
+    from npuport.facts.determinism import DeterminismVariable, all_determinism_variables
     from npuport.facts.dtypes import Dtype, all_dtypes, dtype
     from npuport.facts.environment_checks import EnvironmentCheck, all_environment_checks, environment_check
     from npuport.facts.errors import (
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from npuport.facts.messages import Message, all_messages, message_in
     from npuport.facts.operator_dtypes import RefusedDtypes, refused_dtypes
     from npuport.facts.operators import Operator, all_operators, operator_status
+    from npuport.facts.preflight_checks import PreflightCheck, all_preflight_checks, preflight_check
     from npuport.facts.python_packages import (
         PackageFault,
         all_package_faults,
@@ -66,6 +68,7 @@ _HOMES = {
     "CurveCriterion": "curve_criteria",
     "CustomOperator": "custom_operators",
     "DeprecatedName": "deprecated_names",
+    "DeterminismVariable": "determinism",
     "Dtype": "dtypes",
     "EnvironmentCheck": "environment_checks",
     "ErrorCode": "errors",
@@ -76,6 +79,7 @@ _HOMES = {
     "Operator": "operators",
     "OperatorSchema": "custom_operators",
     "PackageFault": "python_packages",
+    "PreflightCheck": "preflight_checks",
     "RefusedDtypes": "operator_dtypes",
     "Release": "versions",
     "RemovedName": "removed_names",
@@ -88,6 +92,7 @@ _HOMES = {
     "all_curve_criteria": "curve_criteria",
     "all_custom_operators": "custom_operators",
     "all_deprecated_names": "deprecated_names",
+    "all_determinism_variables": "determinism",
     "all_dtypes": "dtypes",
     "all_environment_checks": "environment_checks",
     "all_error_codes": "errors",
@@ -97,6 +102,7 @@ _HOMES = {
     "all_messages": "messages",
     "all_operators": "operators",
     "all_package_faults": "python_packages",
+    "all_preflight_checks": "preflight_checks",
     "all_releases": "versions",
     "all_removed_names": "removed_names",
     "all_torch_cuda_names": "cuda_names",
@@ -120,6 +126,7 @@ _HOMES = {
     "numpy_for": "python_packages",
     "operator_schemas": "custom_operators",
     "operator_status": "operators",
+    "preflight_check": "preflight_checks",
     "refused_dtypes": "operator_dtypes",
     "removed_name": "removed_names",
     "torch_cuda": "cuda_names",
@@ -139,6 +146,7 @@ __all__ = [
     "CurveCriterion",
     "CustomOperator",
     "DeprecatedName",
+    "DeterminismVariable",
     "Dtype",
     "EnvironmentCheck",
     "ErrorCode",
@@ -149,6 +157,7 @@ __all__ = [
     "Operator",
     "OperatorSchema",
     "PackageFault",
+    "PreflightCheck",
     "RefusedDtypes",
     "Release",
     "RemovedName",
@@ -161,6 +170,7 @@ __all__ = [
     "all_curve_criteria",
     "all_custom_operators",
     "all_deprecated_names",
+    "all_determinism_variables",
     "all_dtypes",
     "all_environment_checks",
     "all_error_codes",
@@ -170,6 +180,7 @@ __all__ = [
     "all_messages",
     "all_operators",
     "all_package_faults",
+    "all_preflight_checks",
     "all_releases",
     "all_removed_names",
     "all_torch_cuda_names",
@@ -193,6 +204,7 @@ __all__ = [
     "numpy_for",
     "operator_schemas",
     "operator_status",
+    "preflight_check",
     "refused_dtypes",
     "removed_name",
     "torch_cuda",

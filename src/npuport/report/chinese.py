@@ -9,6 +9,7 @@ from npuport.report.chinese_launch import LAUNCH_SENTENCES
 from npuport.report.chinese_perf import PERFORMANCE_SENTENCES
 from npuport.report.chinese_plan import PLAN_SENTENCES
 from npuport.report.chinese_precision import PRECISION_SENTENCES
+from npuport.report.chinese_preflight import PREFLIGHT_SENTENCES
 from npuport.report.chinese_reasons import REASONS
 from npuport.report.chinese_run import RUN_SENTENCES
 
@@ -243,6 +244,7 @@ SENTENCES = {
     **CHECKING_SENTENCES,
     **PRECISION_SENTENCES,
     **PERFORMANCE_SENTENCES,
+    **PREFLIGHT_SENTENCES,
     **PLAN_SENTENCES,
     **REASONS,
 }
