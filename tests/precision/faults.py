@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from fault_models import CASES
+from held_out_models import HELD_OUT_CASES
 from torch import nn
 from torch.nn import functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -88,8 +89,7 @@ def as_bfloat16(result: torch.Tensor, _: Any) -> None:
 
 def stale(result: torch.Tensor, _: Any) -> None:
     """The second half of the result was never written."""
-    flat = result.view(-1)
-    flat[flat.numel() // 2 :] = 0
+    result[result.shape[0] // 2 :] = 0
 
 
 def wrong_eps(model: nn.Module, batch: Any) -> Any:
@@ -208,9 +208,9 @@ FAULTS = (
 )
 
 
-def step_of(model_name: str, noise: float, seed: int, fault: Fault | None = None) -> Step:
-    """One recorded step of a model on a device with noise, and with a fault or none."""
-    case = CASES[model_name]
+def prepared(model_name: str, fault: Fault | None) -> tuple[nn.Module, Any, torch.optim.Optimizer]:
+    """A model, a batch and an optimizer with a state, spoilt by a fault of the program."""
+    case = {**CASES, **HELD_OUT_CASES}[model_name]
     torch.manual_seed(0)
     model, batch = case.model(), case.batch()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, foreach=False)
@@ -225,6 +225,12 @@ def step_of(model_name: str, noise: float, seed: int, fault: Fault | None = None
         batch = fault.edit(model, batch)
     if fault is not None and fault.after is not None:
         fault.after(model, optimizer)
+    return model, batch, optimizer
+
+
+def step_of(model_name: str, noise: float, seed: int, fault: Fault | None = None) -> Step:
+    """One recorded step of a model on a device with noise, and with a fault or none."""
+    model, batch, optimizer = prepared(model_name, fault)
     recorder = Recorder()
     with Device(noise, seed, fault), recorder.watching(lambda: None), recorder:
         model(batch).backward()

@@ -12,6 +12,7 @@ from npuport.report.chinese_precision import PRECISION_SENTENCES
 from npuport.report.chinese_preflight import PREFLIGHT_SENTENCES
 from npuport.report.chinese_reasons import REASONS
 from npuport.report.chinese_run import RUN_SENTENCES
+from npuport.report.chinese_statistics import STATISTICS_SENTENCES
 
 SENTENCES = {
     # groups of findings
@@ -238,6 +239,7 @@ SENTENCES = {
     "`npuport explain` lists the rules.": "`npuport explain` 会列出全部规则。",
     "unknown chip {chip}. Known are {known}.": "未知芯片 {chip}。已知的有 {known}。",
     **RUN_SENTENCES,
+    **STATISTICS_SENTENCES,
     **DOCTOR_SENTENCES,
     **APEX_SENTENCES,
     **LAUNCH_SENTENCES,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
 from collections.abc import Callable
 from statistics import median
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 ROUNDING = {"float64": 2.0**-53, "float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
 _RANDOM = ("bernoulli", "native_dropout", "rand", "normal", "multinomial", "exponential", "_fused_dropout")
+_LARGEST = {"float64": 1.79e308, "float32": 3.4028e38, "float16": 65504.0, "bfloat16": 3.3895e38}
 _TIMES = 8  # further apart than usual by this factor is not by chance
 _ROUNDINGS = 16
 _FEW = 5  # results that tell what is usual
@@ -77,6 +79,19 @@ class Agreement:
         return max(_TIMES * median(before), rounding) if len(before) >= _FEW else rounding
 
 
+def limit_of(dtype: str) -> float:
+    """From here on a value counts as infinite: masks are filled with the largest value there is, which rounding, or one
+    more addition, may turn into an infinity on one device and not on another."""
+    return _LARGEST.get(dtype, math.inf) / 4
+
+
+def up_to(limit: float, values: torch.Tensor) -> torch.Tensor:
+    """Values, with infinities for those from a limit on."""
+    import torch
+
+    return torch.where(values.abs() < limit, values, values.sign() * math.inf)
+
+
 def apart(one: torch.Tensor, other: torch.Tensor) -> float:
     """Relative difference (root mean square) of two tensors of one shape; for whole numbers the share that differs."""
     import torch
@@ -85,7 +100,8 @@ def apart(one: torch.Tensor, other: torch.Tensor) -> float:
         return 0.0
     if not one.is_floating_point() or not other.is_floating_point():
         return float((one != other).double().mean())
-    a, b = one.double(), other.double()
+    limit = limit_of(str(one.dtype).removeprefix("torch."))
+    a, b = up_to(limit, one.double()), up_to(limit, other.double())
     finite = torch.isfinite(a) & torch.isfinite(b)
     if not bool(((a == b) | (torch.isnan(a) & torch.isnan(b)) | finite).all()):
         return 1.0

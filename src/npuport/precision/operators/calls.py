@@ -171,10 +171,14 @@ def read_step(path: Path) -> Step:
     Raises:
         UserError: the file is missing, or none of ours.
     """
-    import torch
+    from npuport.precision.operators.plain_file import read_plain
 
     try:
-        document = torch.load(path, map_location="cpu", weights_only=True)
+        document = read_plain(path)
+        if document is None:
+            import torch
+
+            document = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
     except FileNotFoundError as error:
         raise UserError("{path} does not exist.", path=path) from error
     except Exception as error:

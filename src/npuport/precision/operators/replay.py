@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from npuport.precision.operators.agreement import limit_of, up_to
 from npuport.precision.operators.calls import Call, Step
 
 if TYPE_CHECKING:
@@ -59,8 +60,8 @@ def _truths(call: Call, step: Step) -> list[torch.Tensor]:
 def _error(result: torch.Tensor, truth: torch.Tensor) -> CallError:
     import torch
 
-    got = result.double().flatten()
-    truth = truth.double().flatten()
+    limit = limit_of(str(result.dtype).removeprefix("torch."))
+    got, truth = up_to(limit, result.double().flatten()), up_to(limit, truth.double().flatten())
     finite = torch.isfinite(got) & torch.isfinite(truth)
     same = (got == truth) | (torch.isnan(got) & torch.isnan(truth))
     broken = int((~finite & ~same).sum())

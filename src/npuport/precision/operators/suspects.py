@@ -56,7 +56,11 @@ class Comparison:
 
 
 def compare(reference: Step, candidate: Step) -> Comparison:
-    """Find the calls of a step that break the numbers."""
+    """Find the calls of a step that break the numbers; of steps without tensors by their statistics."""
+    if not (reference.has_tensors and candidate.has_tensors):
+        from npuport.precision.operators.by_statistics import compare_statistics
+
+        return compare_statistics(reference, candidate)
     alignment = align(reference.calls, candidate.calls)
     distance = distance_of_tensors(reference, candidate)
     agreement = Agreement(alignment, distance)
