@@ -50,17 +50,28 @@ def whole(_: int, folder: Path) -> None:
     train(model(), batch(), folder)
 
 
-def collectives(rank: int, _: Path) -> None:
+def collectives(rank: int, folder: Path) -> None:
     """One of each kind; the results are not asked for before they are used."""
-    mine = torch.arange(4.0) + 10 * rank
-    work = dist.all_reduce(mine.clone(), async_op=True)
-    work.wait()
-    dist.all_reduce(mine.clone(), op=dist.ReduceOp.MAX)
-    dist.broadcast(mine.clone(), 1)
-    dist.all_gather([torch.empty(4) for _ in range(WORLD)], mine)
-    dist.all_gather_into_tensor(torch.empty(8), mine)
-    dist.reduce_scatter_tensor(torch.empty(2), mine)
-    dist.all_to_all_single(torch.empty(4), mine)
+    from torch.distributed import _functional_collectives as functional
+
+    from npuport.precision.operators.calls import write_step
+    from npuport.precision.operators.recording import Recorder
+
+    mine = torch.randn(4, generator=torch.Generator().manual_seed(rank))
+    recorder = Recorder()
+    with recorder:
+        work = dist.all_reduce(mine.clone(), async_op=True)
+        work.wait()
+        dist.all_reduce(mine.clone(), op=dist.ReduceOp.MAX)
+        dist.broadcast(mine.clone(), 1)
+        dist.all_gather([torch.empty(4) for _ in range(WORLD)], mine)
+        dist.all_gather_into_tensor(torch.empty(8), mine)
+        dist.reduce_scatter_tensor(torch.empty(2), mine)
+        dist.all_to_all_single(torch.empty(4), mine)
+        functional.all_reduce(mine, "avg", dist.group.WORLD) * 2
+        functional.all_gather_tensor(mine, 0, dist.group.WORLD) * 2
+    dist.barrier()
+    write_step(folder, recorder.take(0, rank))
 
 
 def model() -> nn.Module:

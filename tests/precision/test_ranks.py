@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,8 +12,12 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import rank_jobs  # noqa: E402
+from torch import Tensor  # noqa: E402
 
-from npuport.precision.operators.calls import Step, read_step, step_file  # noqa: E402
+from npuport.cli.precision_ranks import check_ranks  # noqa: E402
+from npuport.precision.operators.calls import Step, read_step, step_file, write_step  # noqa: E402
+from npuport.precision.operators.collectives import CollectiveCheck, check_collectives  # noqa: E402
+from npuport.precision.operators.drift import find_drift  # noqa: E402
 
 
 def steps_of(folder: Path, step: int = 0, world: int = rank_jobs.WORLD) -> list[Step]:
@@ -51,3 +58,126 @@ def test_the_calls_of_sharded_tensors_are_recorded_with_local_tensors(tensor_par
     assert reduce.arguments[1:] == ("sum", ("group", reduce.arguments[2][1], (0, 1)))
     following = next(call for call in step.calls if call.operator == "aten.add.Tensor")
     assert reduce.outputs[0].storage in {ref.storage for ref in following.inputs}
+
+
+@pytest.fixture(scope="module")
+def every_collective(tmp_path_factory: pytest.TempPathFactory) -> list[Step]:
+    folder = tmp_path_factory.mktemp("ranks") / "collectives"
+    rank_jobs.run(rank_jobs.collectives, folder)
+    return steps_of(folder)
+
+
+def check_of(steps: list[Step]) -> CollectiveCheck:
+    return check_collectives(dict(enumerate(steps)))
+
+
+def test_right_collectives_are_found_right(
+    every_collective: list[Step], data_parallel: Path, tensor_parallel: Path
+) -> None:
+    assert check_of(every_collective) == CollectiveCheck((), 9, 9)
+    for folder in (data_parallel, tensor_parallel):
+        for step in range(2):
+            check = check_of(steps_of(folder, step))
+            assert check.wrong == () and check.checked == check.seen > 0
+
+
+def spoiled(steps: list[Step], operator: str, rank: int | None, change: Callable[[int, Tensor], Tensor]) -> list[Step]:
+    """The steps with another result of the first call of an operator, on one rank or on all."""
+    found = []
+    for own, step in enumerate(steps):
+        call = next(call for call in step.calls if call.operator.startswith(operator))
+        storages = dict(step.storages)
+        if rank in (own, None):
+            for ref in call.outputs:
+                copy = storages[ref.storage] = storages[ref.storage].clone()
+                values = torch.as_strided(copy.view(getattr(torch, ref.dtype)), ref.shape, ref.stride, ref.offset)
+                values.copy_(change(own, values.clone()))
+        found.append(replace(step, storages=storages))
+    return found
+
+
+WRONG = {
+    "the avg of": ("c10d.allreduce_", None, lambda _steps: lambda _own, sum_: sum_ / 2),
+    "the contribution of rank 1 is missing": (
+        "c10d.allreduce_",
+        None,
+        lambda steps: lambda _own, _: given(steps[0], "c10d.allreduce_"),
+    ),
+    "reduced in 16 bits": ("c10d.allreduce_", 0, lambda _steps: lambda _own, sum_: sum_.bfloat16().float() * 1.001),
+    "off by": ("c10d._reduce_scatter_base_", 1, lambda _steps: lambda _own, sum_: sum_ + 1),
+    "what arrived differs": ("c10d._allgather_base_", 1, lambda _steps: lambda _own, all_: all_.flip(0)),
+    "what was sent": ("c10d.broadcast_", 0, lambda _steps: lambda _own, sent: sent + 1e-6),
+}
+
+
+def given(step: Step, operator: str) -> Tensor:
+    call = next(call for call in step.calls if call.operator.startswith(operator))
+    return step.tensor(call.inputs[0])
+
+
+@pytest.mark.parametrize("sentence", WRONG)
+def test_a_wrong_collective_is_named_with_rank_and_reason(sentence: str, every_collective: list[Step]) -> None:
+    operator, rank, change = WRONG[sentence]
+    (wrong,) = check_of(spoiled(every_collective, operator, rank, change(every_collective))).wrong
+    assert wrong.first.operator.startswith(operator)
+    if rank is not None:
+        assert wrong.ranks == (rank,)
+    assert sentence in str(wrong.text)
+
+
+def test_a_collective_that_was_read_too_early_is_named(every_collective: list[Step]) -> None:
+    first = given(every_collective[1], "c10d.allreduce_")
+    (wrong,) = check_of(spoiled(every_collective, "c10d.allreduce_", 1, lambda *_: first)).wrong
+    assert wrong.ranks == (1,) and "own input" in str(wrong.text)
+
+
+def test_ranks_that_call_different_collectives_are_named(every_collective: list[Step]) -> None:
+    steps = [every_collective[0], replace(every_collective[1], calls=every_collective[1].calls[3:])]
+    assert "different collectives" in str(check_of(steps).wrong[0].text)
+
+
+def drifted(steps: list[Step], *names: str, whole: bool = False) -> list[Step]:
+    """The steps with other values of named tensors on rank 1: the last ones, or all."""
+    storages = dict(steps[1].storages)
+    for name in names:
+        numbers = [number for number, own in steps[1].names.items() if own == name]
+        for number in numbers if whole else numbers[-1:]:
+            storages[number] = (storages[number].view(torch.float32) * (1 + 1e-6)).view(torch.uint8)
+    return [steps[0], replace(steps[1], storages=storages)]
+
+
+def test_copies_that_stay_the_same_raise_no_suspicion(data_parallel: Path, tensor_parallel: Path) -> None:
+    for folder in (data_parallel, tensor_parallel):
+        for step in range(2):
+            assert find_drift(dict(enumerate(steps_of(folder, step)))) == []
+
+
+def test_ranks_that_drift_apart_are_named_with_the_call_and_the_cause(data_parallel: Path) -> None:
+    steps = steps_of(data_parallel)
+    name = "module.mlp.up.weight"
+    (drift,) = find_drift(dict(enumerate(drifted(steps, f"parameter {name}"))))
+    assert (drift.name, drift.ranks) == (f"parameter {name}", (1,))
+    assert drift.call is not None and drift.call.phase == "optimizer"
+    assert "gradients are the same" in str(drift.text)
+    (drift,) = find_drift(dict(enumerate(drifted(steps, f"parameter {name}", f"gradient of {name}"))))
+    assert "not reduced" in str(drift.text)
+    (drift,) = find_drift(dict(enumerate(drifted(steps, f"parameter {name}", whole=True))))
+    assert drift.call is None and "begin the step with different values" in str(drift.text)
+
+
+def test_the_command_tells_what_is_wrong(
+    data_parallel: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert check_ranks(data_parallel, as_json=False) == 0
+    assert "step 0: 2 ranks, 1 of 1 collectives computed again" in capsys.readouterr().out
+    steps = steps_of(data_parallel)
+    halved = spoiled(steps, "c10d.allreduce_", None, lambda _, sum_: sum_ / 2)
+    for step in drifted(halved, "parameter module.norm.bias"):
+        write_step(tmp_path, step)
+    assert check_ranks(tmp_path, as_json=False) == 1
+    said = capsys.readouterr().out
+    assert "c10d.allreduce_.default (backward, call " in said and "the avg of the inputs, not the sum" in said
+    assert "parameter module.norm.bias" in said
+    assert check_ranks(tmp_path, as_json=True) == 1
+    (document,) = json.loads(capsys.readouterr().out)
+    assert document["wrong"][0]["ranks"] == [0, 1] and document["drift"][0]["ranks"] == [1]

@@ -108,6 +108,28 @@ def preflight(
     raise SystemExit(compare_facts(reference, candidate, json_))
 
 
+@app.command(short_help="Check what the ranks of one run did together.")
+@guard()
+def ranks(
+    folder: Annotated[Path, typer.Argument(metavar="DUMP", help="The recorded steps of all ranks.")],
+    *,
+    json_: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Check the recorded steps of several ranks (`npuport run --dump`); no other run is needed.
+
+    Each collective is computed again in float64 from what the ranks put in: a wrong sum, a missing rank, a result that
+    was read too early. And parameters of which the ranks have copies must stay the same.
+
+    Exit codes: 0 nothing is wrong; 1 something is; 2 misuse, or files that are no recorded steps.
+    """
+    import os
+
+    from npuport.cli.precision_ranks import check_ranks
+
+    os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
+    raise SystemExit(check_ranks(folder, json_))
+
+
 def _as_text(runs: list[Run], judgement: Judgement) -> Iterator[str]:
     from npuport.report.language import translate
 

@@ -40,7 +40,7 @@ def _pairs(reference: Path, candidate: Path) -> dict[str, tuple[Path, Path]]:
     """The files that both sides have, by step and rank, in order; two files are a pair of their own."""
     if reference.is_file() and candidate.is_file():
         return {candidate.name: (reference, candidate)}
-    found = [_steps(reference), _steps(candidate)]
+    found = [recorded_steps(reference), recorded_steps(candidate)]
     both = sorted(found[0].keys() & found[1].keys())
     if not both:
         raise UserError(
@@ -49,7 +49,7 @@ def _pairs(reference: Path, candidate: Path) -> dict[str, tuple[Path, Path]]:
     return {f"step {step}, rank {rank}": (found[0][step, rank], found[1][step, rank]) for step, rank in both}
 
 
-def _steps(folder: Path) -> dict[tuple[int, int], Path]:
+def recorded_steps(folder: Path) -> dict[tuple[int, int], Path]:
     if not folder.is_dir():
         raise UserError("{path} does not exist.", path=folder)
     found = {}

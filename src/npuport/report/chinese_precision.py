@@ -3,6 +3,32 @@
 from __future__ import annotations
 
 PRECISION_SENTENCES = {
+    "The collectives are right, and parameters are the same on all ranks that share them.": (
+        "集合通信结果正确，各 rank 共有的参数保持一致。"
+    ),
+    "its gradients are the same on all ranks, but not what the optimizer made of them": (
+        "各 rank 的梯度相同，但优化器得到的结果不同"
+    ),
+    "its gradients differ between the ranks: they were not reduced": "各 rank 的梯度不同：没有做规约",
+    "on rank {ranks}": "位于 rank {ranks}",
+    "the contribution of rank {rank} is missing": "缺少 rank {rank} 的贡献",
+    "the optimizer made different values of it": "优化器得到了不同的值",
+    "the ranks begin the step with different values ({apart} apart)": "各 rank 在本步开始时的值就不同（相差 {apart}）",
+    "the ranks call different collectives: {names}": "各 rank 调用了不同的集合通信：{names}",
+    "the result is off by {apart} from the {reduction} of the inputs": "结果与输入的 {reduction} 相差 {apart}",
+    "the result is off by {apart}: it looks as if it was reduced in 16 bits": (
+        "结果相差 {apart}：看起来是用 16 位做的规约"
+    ),
+    "the result is the rank's own input: nothing was reduced, or it was read too early": (
+        "结果就是该 rank 自己的输入：没有规约，或读取过早"
+    ),
+    "the result is the {other} of the inputs, not the {reduction}": "结果是输入的 {other}，而不是 {reduction}",
+    "what arrived differs from what was sent by {apart}": "收到的与发出的相差 {apart}",
+    "{checked} of {seen} collectives computed again": "{seen} 次集合通信中重算了 {checked} 次",
+    "{number} more finding": "另外 {number} 个发现",
+    "{number} more findings": "另外 {number} 个发现",
+    "{number} rank": "{number} 个 rank",
+    "{number} ranks": "{number} 个 rank",
     "{path} holds recorded steps already: choose another folder, or remove them.": (
         "{path} 中已有记录的步：请换一个目录，或先删除它们。"
     ),

@@ -93,6 +93,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]  # torch gives it no ty
         name = str(func)
         if communication.only_waits(name) or any(map(communication.is_pretended, types)):
             return func(*args, **kwargs)
+        if name == "aten.copy_.default" and self._ends_collective(args[0]):
+            return func(*args, **kwargs)
         inputs = self._values((args, kwargs))
         result = func(*args, **kwargs)
         if communication.is_pretended(type(result)):
@@ -151,6 +153,13 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]  # torch gives it no ty
             return self._values(tensors)
         finally:
             self._is_early = False
+
+    def _ends_collective(self, tensor: torch.Tensor) -> bool:
+        """Whether the last call was a collective with this result that is still to come: gloo copies it there at
+        last."""
+        known = self._known.get(_identity(tensor))
+        number = known.numbers[-1] if known is not None and known.numbers else -1
+        return number in self._awaited and any(ref.storage == number for ref in self._calls[-1].outputs)
 
     def _reference(self, tensor: torch.Tensor) -> Any:
         if tensor.layout is not torch.strided or tensor.is_quantized or type(tensor) not in _PLAIN:
