@@ -24,6 +24,7 @@ _TRIES = 64  # cuts tried before more is read
 _START = re.compile(rb'"traceEvents"\s*:\s*\[')
 _CUT = re.compile(rb"\}\s*,\s*\{")
 _END = re.compile(rb"\}\s*\]")
+_BRACE = re.compile(rb"\}")
 
 Number = int | str | float | None
 
@@ -40,9 +41,11 @@ class Arguments(msgspec.Struct, gc=False):
     external: Number = msgspec.field(default=None, name="External id")
     external_old: Number = msgspec.field(default=None, name="external id")
     task_type: str | None = msgspec.field(default=None, name="Task Type")
+    stream: Number = None
     device: Number = None
+    device_type: Number = msgspec.field(default=None, name="Device Type")
+    device_id: Number = msgspec.field(default=None, name="Device Id")
     bytes: Number = None
-    old_bytes: Number = msgspec.field(default=None, name="Bytes")
     size: Number = msgspec.field(default=None, name="size(Byte)")
     link: str | None = msgspec.field(default=None, name="link type")
     transport: str | None = msgspec.field(default=None, name="transport type")
@@ -51,7 +54,6 @@ class Arguments(msgspec.Struct, gc=False):
     data_type: str | None = None
     dtype: str | None = None
     collective: str | None = msgspec.field(default=None, name="Collective name")
-    elements: Number = msgspec.field(default=None, name="In msg nelems")
     group: str | None = msgspec.field(default=None, name="Process Group Name")
     name: str | None = None
     allocated: Number = msgspec.field(default=None, name="Total Allocated")
@@ -100,12 +102,14 @@ class Trace:
                 yield events
                 buffer = buffer[cut:]
         # What is left ends the array; what follows it belongs to the object around.
-        cut, events = self._cut(buffer, _END)
-        if cut:
-            self._tail(buffer[cut:])
-        elif buffer.lstrip()[:1] != b"]":
-            self.problem = say("it is cut off: the list of events has no end")
-            cut, events = self._cut(buffer, _CUT)
+        events = []
+        if buffer.lstrip()[:1] != b"]":
+            cut, events = self._cut(buffer, _END)
+            if not cut:
+                self.problem = say("it is cut off: the list of events has no end")
+                cut, events = self._cut(buffer, _BRACE)
+            buffer = buffer[cut:]
+        self._tail(buffer)
         if events:
             yield events
 

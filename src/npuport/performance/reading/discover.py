@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from npuport.errors import UserError
+from npuport.performance.reading.kineto import read_kineto
+from npuport.performance.reading.torch_npu_db import read_database
 from npuport.performance.reading.torch_npu_text import read_text
 from npuport.performance.tables import Profile
 
 Reader = Callable[[Path], Profile]
 
+_KINETO = re.compile(r"\.pt\.trace\.json(\.gz)?$|^trace.*\.json(\.gz)?$")
 _OUTPUT = "ASCEND_PROFILER_OUTPUT"
 
 
@@ -36,6 +40,33 @@ def profiles_under(paths: Sequence[Path]) -> list[tuple[Path, Reader]]:
 
 
 def _below(path: Path) -> Iterator[tuple[Path, Reader]]:
-    folders = [path.parent] if path.name == _OUTPUT else sorted(one.parent for one in path.rglob(_OUTPUT))
-    for folder in folders:
-        yield folder, read_text
+    if path.is_file():
+        yield from _file(path)
+        return
+    if path.name == _OUTPUT:
+        yield from _result(path)
+        return
+    for one in sorted(path.rglob("*")):
+        if one.name == _OUTPUT and one.is_dir():
+            yield from _result(one)
+        elif _OUTPUT not in one.relative_to(path).parts and _KINETO.search(one.name):
+            yield one, read_kineto
+
+
+def _result(output: Path) -> Iterator[tuple[Path, Reader]]:
+    """A result folder. Since 2025 the text comes with a database of the same; the text says more about kernels."""
+    databases = sorted(output.glob("ascend_pytorch_profiler*.db"))
+    has_text = any((output / name).is_file() for name in ("trace_view.json", "kernel_details.csv"))
+    if has_text or not databases:
+        yield output.parent, read_text
+    else:
+        yield from ((database, read_database) for database in databases)
+
+
+def _file(path: Path) -> Iterator[tuple[Path, Reader]]:
+    if path.suffix == ".db":
+        yield path, read_database
+    elif path.name == "trace_view.json" and path.parent.name == _OUTPUT:
+        yield path.parent.parent, read_text
+    elif path.name.endswith((".json", ".json.gz")):
+        yield path, read_kineto

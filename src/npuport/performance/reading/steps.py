@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from npuport.performance.tables import STEPS, shaped
+from npuport.performance.tables import STEPS, Category, empty, shaped
 
 _MARK = r"^ProfilerStep\s*#\s*(\d+)"
 
@@ -21,8 +21,15 @@ def steps_of(events: pl.DataFrame, kernel_rows: pl.DataFrame | None = None) -> p
         return shaped(marked.unique("step", keep="first").sort("start_ns"), STEPS)
     rows = events if kernel_rows is None or kernel_rows.is_empty() else kernel_rows
     if rows.is_empty():
-        return shaped(rows.clear(), STEPS)
+        return empty(STEPS)
     if "step" not in rows.columns or rows["step"].null_count() == rows.height:
-        rows = rows.with_columns(pl.lit(0).alias("step"))
+        both = pl.concat([rows.select("start_ns", "end_ns"), events.select("start_ns", "end_ns")])
+        rows = both.with_columns(pl.lit(0).alias("step"))
     spans = rows.drop_nulls("step").group_by("step").agg(pl.col("start_ns").min(), pl.col("end_ns").max())
-    return shaped(spans.sort("start_ns"), STEPS)
+    return shaped(spans.with_columns(pl.lit(_loop(events)).alias("thread")).sort("start_ns"), STEPS)
+
+
+def _loop(events: pl.DataFrame) -> int | None:
+    """The thread that runs the training loop: the first to call an operator, which starts the others."""
+    operators = events.filter(pl.col("category").cast(pl.String) == Category.OPERATOR).drop_nulls("thread")
+    return None if operators.is_empty() else operators.sort("start_ns")["thread"][0]

@@ -65,7 +65,7 @@ def read_trace(path: Path, problems: list[Problem]) -> NpuTrace:
                     lanes[str(event.pid), lane] = event.args.name
         for rows in (host, other, launches):
             rows.pack()
-    _name_problems(trace, problems)
+    name_problems(trace, problems)
     rest = other.frame()
     events = pl.concat([host.frame(), _runtime(rest, processes)], how="diagonal")
     return NpuTrace(
@@ -98,7 +98,8 @@ def _duration(event: Event, host: Rows, other: Rows) -> None:
     other.add((str(event.pid), lane, event.name, start, end, task, size, link, transport, source, destination, dtype))
 
 
-def _name_problems(trace: Trace, problems: list[Problem]) -> None:
+def name_problems(trace: Trace, problems: list[Problem]) -> None:
+    """Note what of a trace could not be read, once all of its pieces were taken."""
     if trace.problem is not None:
         problems.append(Problem(trace.path, trace.problem))
     if trace.bad_events:
