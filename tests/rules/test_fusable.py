@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import gc
 
+import pytest
+
 from npuport.conversion.rounds import convert_files
 from npuport.facts import all_fused_operators, custom_operator
 from npuport.findings import Finding
@@ -157,7 +159,7 @@ def test_fused_operators_are_operators_of_torch_npu() -> None:
             assert custom_operator(operator.name) is not None, operator.name
 
 
-def test_functions_that_were_followed_leave_memory_with_their_file() -> None:
+def test_functions_that_were_followed_leave_memory_with_their_file(monkeypatch: pytest.MonkeyPatch) -> None:
     """Values and their uses point at each other; uncut, they kept the expressions of thousands of files."""
 
     def calls() -> int:
@@ -165,6 +167,7 @@ def test_functions_that_were_followed_leave_memory_with_their_file() -> None:
 
     code = "import torch\n\ndef f(x, w):\n    return torch.nn.functional.silu(x @ w) * (x @ w)\n"
     files = [SourceFile(f"m{number}.py", FileKind.PYTHON, code) for number in range(40)]
+    monkeypatch.setattr("npuport.source.project._KEPT", 2 * len(code))
     project = Project(files)
     gc.collect()
     gc.disable()

@@ -203,7 +203,7 @@ def test_a_node_spans_its_own_text(newline: str, pad: str) -> None:
     assert [module.segment(node) for node in found] == ["torch.cuda"]
 
 
-def test_modules_are_let_go_once_they_are_resolved() -> None:
+def test_modules_are_let_go_once_they_are_resolved(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is known of a class elsewhere must not keep the syntax tree of its module in memory."""
 
     def trees() -> int:
@@ -211,6 +211,7 @@ def test_modules_are_let_go_once_they_are_resolved() -> None:
 
     texts = {f"m{n}.py": f"class C{n}:\n    x = 1\n    def f(self): self.y = C{n}\n" for n in range(40)}
     texts["main.py"] = "".join(f"from m{n} import C{n}\n" for n in range(40))
+    monkeypatch.setattr("npuport.source.project._KEPT", 8 * len(texts["m10.py"]))
     project = Project(texts=texts)
     main = project.take_up("main.py", texts["main.py"])
     assert main is not None

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from npuport.findings import Finding
 from npuport.source.files import FileKind, SourceFile
-from npuport.source.text import LineIndex
+from npuport.source.text import line_index
 from npuport.source.words import WordSearch
 
 # Also inside longer words (is_cuda, cudaMalloc, PYCUDA), since such names are nearly always CUDA's.
@@ -52,7 +52,7 @@ def occurrences(source: SourceFile, by_cell: bool = True) -> Iterator[Occurrence
     """
     for cell, text in _units(source, by_cell):
         places = _places(text)
-        index = LineIndex(text) if places else None
+        index = line_index(text) if places else None
         done = 0
         for place, length in places:
             if place < done or index is None:
@@ -106,7 +106,7 @@ def unexplained(source: SourceFile, findings: Iterable[Finding]) -> list[Occurre
         for line in range(finding.location.line, max(finding.location.end_line, finding.location.line) + 1)
     }
     excused = {
-        (cell, LineIndex(text).position(match.start())[0])
+        (cell, line_index(text).position(match.start())[0])
         for cell, text in _units(source, by_cell)
         for match in _SUPPRESSED.finditer(text)
     }

@@ -127,7 +127,9 @@ def convert_files(
     verdicts: dict[Claim, Verdict] | None = None if prove is None else {}
     for number in count():  # ends: from ROUNDS on, every round that moves anything freezes one more file
         everything = [state.current for state in states]
-        project = Project(everything, before=files, earlier=project)
+        earlier, project = project, Project(everything, before=files, earlier=project)
+        if earlier is not None:
+            earlier.close()
         remembered = cache.open(everything, settings, project, files if number else ()) if cache is not None else None
         if remembered is not None and number == 0:
             # What the conversion would find itself is part of what an analysis found.

@@ -35,6 +35,7 @@ class Rule(ABC):
     markers: ClassVar[tuple[str | tuple[str, str], ...]] = ("cuda",)
     needs: ClassVar[tuple[tuple[str, ...], ...]] = ()  # plain texts: of each group a file holds one, or the rule rests
     nodes: ClassVar[tuple[type[ast.AST], ...]]
+    follows_names: ClassVar[bool] = True  # whether lines with a name that stands for what a marker matches matter too
     edits: ClassVar[bool] = True  # whether what it finds may ask for an edit; what does not is no part of a conversion
     fuses: ClassVar[bool] = False  # whether its fixes put fused operators in: part of a conversion that is to fuse
     agnostic: ClassVar[bool] = False  # whether its fixes are right for the target "agnostic" too

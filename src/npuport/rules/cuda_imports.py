@@ -26,6 +26,7 @@ class CudaImport(Rule):
     severity = Severity.ERROR
     agnostic = True
     nodes = (ast.Import, ast.ImportFrom)
+    follows_names = False
 
     def check(self, node: ast.AST, context: Context) -> Iterator[Finding]:
         if context.agnostic:

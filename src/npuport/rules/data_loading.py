@@ -51,6 +51,9 @@ class PinnedForCudaOnly(Rule):
         )
 
 
+_PINNED = ("pin_memory=True", "pin_memory = True", "pin_memory': True", 'pin_memory": True')
+
+
 class CopyThatWaits(Rule):
     """Batches in pinned memory are copied to the device, and the host waits for each copy."""
 
@@ -59,7 +62,7 @@ class CopyThatWaits(Rule):
     severity = Severity.ADVICE
     agnostic = True
     markers = (r"\.cuda\(\)", r"\.npu\(\)", (".to(", r"\.to\(\s*(?:[\w.]*dev(?:ice)?\b|[\"'](?:cuda|npu))"))
-    needs = (("pin_memory=True", "pin_memory = True"), (".backward(",), (".step(",))
+    needs = (_PINNED, (".backward(",), (".step(",))
     nodes = (ast.Call,)
 
     def check(self, node: ast.AST, context: Context) -> Iterator[Finding]:

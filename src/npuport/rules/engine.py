@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import bisect
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, reduce
 from operator import or_
@@ -23,7 +23,7 @@ from npuport.rules.suppressions import COMMENT, suppress
 from npuport.source.files import FileKind, SourceFile
 from npuport.source.module import Module
 from npuport.source.project import Project
-from npuport.source.text import LineIndex
+from npuport.source.text import LineIndex, line_index
 from npuport.source.words import WordSearch
 
 __all__ = ["Settings", "all_rules", "check_file", "that_may_ask_for_edits"]
@@ -41,7 +41,7 @@ def check_file(source: SourceFile, project: Project, settings: Settings) -> list
         return sorted(findings_in_other_file(source, settings, project), key=_order)
     # Where a comment may silence a rule, it has to run, or the comment would seem unused.
     active = _active(settings if COMMENT not in source.text else replace(settings, edits_only=False))
-    hits = active.hits(LineIndex(source.text))
+    hits = active.hits(line_index(source.text))
     if not hits and not has_words(source.text) and not _is_bare_script(source, settings):
         return []
     try:
@@ -91,10 +91,9 @@ def _order(finding: Finding) -> tuple[int, int, int, str]:
 def _run(context: Context, active: _Active, hits: dict[int, int]) -> list[Finding]:
     module = context.module
     placed = module.placed_nodes(hits)
-    aliases = _aliases((node for node, _ in placed), active)
-    more = {line for name in aliases for line in module.lines.lines_with(name, rf"(?<!\w){re.escape(name)}(?!\w)")}
+    more = _hits_through(_aliases((node for node, _ in placed), active), module, active)
     if more:
-        hits = {**hits, **dict.fromkeys(more, _EVERY_RULE)}
+        hits = {line: hits.get(line, 0) | more.get(line, 0) for line in hits.keys() | more.keys()}
         placed = module.placed_nodes(hits)
     wanted = _Wanted(hits)
     found: dict[tuple[object, ...], Finding] = {}
@@ -127,23 +126,46 @@ def _left_to_cuda(finding: Finding) -> Finding:
     return replace(finding, severity=Severity.INFO, message=message, fix=None)
 
 
-def _aliases(nodes: Iterable[ast.AST], active: _Active) -> set[str]:
-    """Names that these nodes bind to something marked: ``tc`` by ``import torch.cuda as tc`` or ``tc = torch.cuda``."""
-    names: set[str] = set()
+def _aliases(nodes: Iterable[ast.AST], active: _Active) -> dict[str, str]:
+    """Names that these nodes bind to something with a marker's text, and what they stand for: ``tc`` for
+    ``torch.cuda`` by ``import torch.cuda as tc`` or ``tc = torch.cuda``."""
+    bound: list[tuple[str, str]] = []
     for node in nodes:
         if isinstance(node, ast.Import):
-            names.update(alias.asname for alias in node.names if alias.asname and active.marks(alias.name))
+            bound += [(alias.asname, alias.name) for alias in node.names if alias.asname]
         elif isinstance(node, ast.ImportFrom):
-            origin = f"from {node.module or ''} import"
-            marked = active.marks(origin)
-            names.update(a.asname or a.name for a in node.names if marked or active.marks(f"{origin} {a.name}"))
+            origin = f"{'.' * node.level}{node.module or ''}"
+            bound += [(alias.asname or alias.name, f"{origin}.{alias.name}") for alias in node.names]
         elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Attribute | ast.Call):
-            targets = [target.id for target in node.targets if isinstance(target, ast.Name)]
-            names.update(targets if targets and active.marks(ast.unparse(node.value)) else ())
-    return names - {"torch", "*"}
+            names = [target.id for target in node.targets if isinstance(target, ast.Name)]
+            text = ast.unparse(node.value).replace("\n", " ") if names else ""
+            bound += [(name, text) for name in names if active.marks(text)]
+    meanings: dict[str, str] = {}
+    for name, text in bound:
+        if name not in ("torch", "*") and active.may_mark(text):
+            meanings[name] = f"{meanings[name]} {text}" if name in meanings else text
+    return meanings
 
 
-_EVERY_RULE = -1  # all bits
+def _hits_through(aliases: dict[str, str], module: Module, active: _Active) -> dict[int, int]:
+    """The lines that hold a match of a marker once each alias is spelled out, with the rules of those markers."""
+    uses: dict[int, list[tuple[int, str]]] = {}
+    for alias in aliases:
+        for line, column in module.lines.places_naming(alias):
+            uses.setdefault(line, []).append((column - 1, alias))
+    if not uses:
+        return {}
+    numbers = sorted(uses)
+    spelled = [_spelled_out(module.lines.line(number), uses[number], aliases) for number in numbers]
+    found = active.hits_spelled_out(LineIndex("\n".join(spelled)), module.text)
+    return {numbers[line - 1]: rules for line, rules in found.items()}
+
+
+def _spelled_out(line: str, uses: Iterable[tuple[int, str]], aliases: dict[str, str]) -> str:
+    """A line with what its aliases, given with their columns from 0, stand for in their places."""
+    for column, alias in sorted(uses, reverse=True):
+        line = f"{line[:column]}{aliases[alias]}{line[column + len(alias) :]}"
+    return line
 
 
 class _Wanted:
@@ -181,6 +203,7 @@ class _Active:
 
     rules: tuple[Rule, ...]  # in the order of their bits
     markers: dict[str, tuple[_Marker, ...]]  # by the plain text
+    followed: dict[str, tuple[_Marker, ...]]  # those whose rules care for names that stand for what they match
     search: WordSearch
     editing: int  # the bits of the rules that may ask for an edit
     _by_node: dict[int, dict[type[ast.AST], tuple[Rule, ...]]] = field(default_factory=dict)
@@ -188,13 +211,12 @@ class _Active:
     def hits(self, lines: LineIndex) -> dict[int, int]:
         """The lines that hold a match of a marker, with the rules of those markers."""
         present = self.search.places(lines.text)
-        found: dict[int, int] = {}
-        for word in self.markers.keys() & present.keys():
-            for marker in self.markers[word]:
-                if not marker.rests(present):
-                    for line in lines.lines_at(present[word], marker.pattern):
-                        found[line] = found.get(line, 0) | marker.rules
-        return found
+        return _lines_marked(lines, present, self.markers, present)
+
+    def hits_spelled_out(self, lines: LineIndex, text: str) -> dict[int, int]:
+        """The same for lines of a file with that ``text``, spelled out, for the rules that follow names."""
+        present = self.search.places(lines.text)
+        return _lines_marked(lines, present, self.followed, present.keys() | self.search.places(text).keys())
 
     def by_node(self, wanted: int) -> dict[type[ast.AST], tuple[Rule, ...]]:
         """The rules among ``wanted``, as bits, by the types of nodes that they are shown."""
@@ -206,15 +228,34 @@ class _Active:
                     known[kind] = (*known.get(kind, ()), rule)
         return known
 
+    def may_mark(self, text: str) -> bool:
+        """Whether a line with this piece of code may hold a match of a marker whose rules follow names."""
+        return any(word in self.followed for word in self.search.places(text))
+
     def marks(self, text: str) -> bool:
-        """Whether a piece of code would be shown to a rule."""
+        """Whether this piece of code itself holds one, in any file."""
         present = self.search.places(text)
-        markers = (marker for word in present for marker in self.markers.get(word, ()))
+        markers = (marker for word in present for marker in self.followed.get(word, ()))
         return any(not marker.needs and marker.pattern.search(text) for marker in markers)
 
     def ask_for_edits(self, hits: dict[int, int]) -> bool:
         """Whether a rule that may ask for an edit has a marker among ``hits``."""
         return any(rules & self.editing for rules in hits.values())
+
+
+def _lines_marked(
+    lines: LineIndex,
+    places: Mapping[str, list[int]],
+    markers: Mapping[str, tuple[_Marker, ...]],
+    present: Collection[str],
+) -> dict[int, int]:
+    found: dict[int, int] = {}
+    for word in markers.keys() & places.keys():
+        for marker in markers[word]:
+            if not marker.rests(present):
+                for line in lines.lines_at(places[word], marker.pattern):
+                    found[line] = found.get(line, 0) | marker.rules
+    return found
 
 
 @cache
@@ -224,18 +265,28 @@ def _active(settings: Settings) -> _Active:
         for rule in all_rules()
         if rule.applies(settings) and (_may_edit(rule, settings.fuse) or not settings.edits_only)
     ]
+    markers, followed = (
+        _markers(rules, range(len(rules))),
+        _markers(rules, [n for n, r in enumerate(rules) if r.follows_names]),
+    )
+    needed = {text for rule in rules for group in rule.needs for text in group}
+    editing = sum(1 << place for place, rule in enumerate(rules) if _may_edit(rule, settings.fuse))
+    return _Active(tuple(rule() for rule in rules), markers, followed, WordSearch({*markers, *needed}), editing)
+
+
+def _markers(rules: Sequence[type[Rule]], places: Iterable[int]) -> dict[str, tuple[_Marker, ...]]:
+    """The markers of the rules at ``places``, by their plain texts."""
     bits: dict[tuple[str, str, tuple[tuple[str, ...], ...]], int] = {}
-    for place, rule in enumerate(rules):
+    for place in places:
+        rule = rules[place]
         for marker in rule.markers:
             word, pattern = (_plain_word(rule, marker), marker) if isinstance(marker, str) else marker
             key = word, pattern, rule.needs
             bits[key] = bits.get(key, 0) | 1 << place
     markers: dict[str, tuple[_Marker, ...]] = {}
     for (word, pattern, needs), of_rules in bits.items():
-        markers[word] = (*markers.get(word, ()), _Marker(re.compile(pattern), needs, of_rules))
-    needed = {text for rule in rules for group in rule.needs for text in group}
-    editing = sum(1 << place for place, rule in enumerate(rules) if _may_edit(rule, settings.fuse))
-    return _Active(tuple(rule() for rule in rules), markers, WordSearch({*markers, *needed}), editing)
+        markers[word] = (*markers.get(word, ()), _Marker(re.compile(pattern, re.MULTILINE), needs, of_rules))
+    return markers
 
 
 def _plain_word(rule: type[Rule], marker: str) -> str:

@@ -170,7 +170,7 @@ def class_alias(local: str, context: Context) -> tuple[list[ast.ImportFrom], lis
     imports: list[ast.ImportFrom] = []
     mentions: list[ast.Name] = []
     upstream_too = exported = False
-    for node in module.nodes(module.lines.lines_with(local, rf"(?<!\w){re.escape(local)}(?!\w)")):
+    for node in module.nodes(module.lines.lines_naming(local)):
         if isinstance(node, ast.Import | ast.ImportFrom):
             for name in _imported_as(local, node):
                 if name not in CUDA_NAMES | UPSTREAM_NAMES:

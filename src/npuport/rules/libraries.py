@@ -51,6 +51,7 @@ class _LibraryImport(Rule):
     """Imports of libraries of one class."""
 
     nodes = (ast.Import, ast.ImportFrom, ast.Call)
+    follows_names = False
     cuda_only: bool
 
     def check(self, node: ast.AST, context: Context) -> Iterator[Finding]:

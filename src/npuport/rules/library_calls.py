@@ -224,6 +224,7 @@ class NcclCommunicator(Rule):
     severity = Severity.ERROR
     markers = (r"\bPyNcclCommunicator\b",)
     nodes = (ast.ImportFrom,)
+    follows_names = False
 
     def check(self, node: ast.AST, context: Context) -> Iterator[Finding]:
         assert isinstance(node, ast.ImportFrom)

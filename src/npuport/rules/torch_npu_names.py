@@ -19,6 +19,7 @@ class OldTransferModule(Rule):
     severity = Severity.ERROR
     markers = (r"\btransfer_to_npu\b",)
     nodes = (ast.Import, ast.ImportFrom)
+    follows_names = False
 
     def check(self, node: ast.AST, context: Context) -> Iterator[Finding]:
         names = _imported_modules(node)

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Iterator
 from functools import cached_property
 
 from npuport.source.scopes import ComprehensionNode, DefinitionNode, Scope, inner_statements
-from npuport.source.text import LineIndex
+from npuport.source.text import LineIndex, line_index
 
 
 class Module:
@@ -40,7 +40,7 @@ class Module:
 
     @cached_property
     def lines(self) -> LineIndex:
-        return LineIndex(self.text)
+        return line_index(self.text)
 
     @cached_property
     def add_argument_calls(self) -> list[ast.Call]:
@@ -104,7 +104,7 @@ class Module:
         """Every linked node that reads the variable ``name``, in any scope."""
         return [
             node
-            for node in self.nodes(self.lines.lines_with(name, rf"(?<!\w){re.escape(name)}(?!\w)"))
+            for node in self.nodes(self.lines.lines_naming(name))
             if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)
         ]
 

@@ -27,7 +27,8 @@ from npuport.source.questions import (
 )
 from npuport.source.resolver import Resolver
 
-_KEPT = 8  # parsed modules held at a time, so that the memory for a large tree stays bounded
+_KEPT = 2_000_000
+"""Characters of the modules held parsed at a time, so that the memory for a large tree stays bounded: about 100 MB."""
 
 
 class Project:
@@ -53,6 +54,7 @@ class Project:
 
     def _start(self) -> None:
         self._modules: OrderedDict[str, Module | None] = OrderedDict()
+        self._characters = 0  # of the texts of these
         self._outlines: dict[str, Outline | None] = {}
         self._stars: dict[str, bool] = {}
         self._in_work = ""
@@ -144,12 +146,29 @@ class Project:
                     self._outlines[path] = outline(module.scope)
             except (KeyError, SyntaxError, ValueError, RecursionError, MemoryError):
                 self._modules[path] = self._outlines[path] = None
-            if len(self._modules) > _KEPT:
-                oldest = next(kept for kept in self._modules if kept not in (path, self._in_work))
-                released = self._modules.pop(oldest)
-                if released is not None:
-                    released.release()
+            else:
+                self._make_room(path)
         return self._modules[path]
+
+    def _make_room(self, path: str) -> None:
+        """Let go of the modules that were used least lately, so that the one at ``path`` may be kept."""
+        self._characters += len(self._texts[path])
+        for oldest in list(self._modules):
+            if self._characters <= _KEPT:
+                return
+            if oldest not in (path, self._in_work):
+                self._let_go(oldest)
+
+    def _let_go(self, path: str) -> None:
+        released = self._modules.pop(path)
+        if released is not None:
+            self._characters -= len(released.text)
+            released.release()
+
+    def close(self) -> None:
+        """Let go of all modules; those that are asked for again are parsed again."""
+        for path in list(self._modules):
+            self._let_go(path)
 
     def outline(self, path: str, name: str) -> Outline | None:
         """What the module at ``path`` offers, or so much of it as concerns ``name``; None when it does not parse."""

@@ -6,7 +6,7 @@ import ast
 import bisect
 import re
 from collections.abc import Iterable, Iterator
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import accumulate
 
 # What Python's tokenizer takes for the end of a line; form feeds and Unicode separators are not.
@@ -23,6 +23,10 @@ STRING_OR_COMMENT = re.compile(
 _UPPER = {letter: letter + 32 for letter in range(ord("A"), ord("Z") + 1)}
 
 
+def _in_word(character: str) -> bool:
+    return character.isalnum() or character == "_"
+
+
 def lowered(text: str) -> str:
     """``text`` in lower case, each character in its place: str.lower() may lengthen what is not ASCII."""
     lower = text.lower()
@@ -37,6 +41,12 @@ def strings_and_comments(text: str, until: int) -> list[re.Match[str]]:
             break
         found.append(match)
     return found
+
+
+@lru_cache(maxsize=2)
+def line_index(text: str) -> LineIndex:
+    """The index of a text; those who look at a file one after the other share it."""
+    return LineIndex(text)
 
 
 class LineIndex:
@@ -81,6 +91,26 @@ class LineIndex:
         Finding the word first and matching only its line is many times faster than a search for the pattern.
         """
         return self.lines_at(self._places(word), re.compile(pattern))
+
+    def lines_naming(self, name: str) -> set[int]:
+        """The lines that hold ``name`` as a whole word."""
+        return {self.position(place)[0] for place in self._places_naming(name)}
+
+    def places_naming(self, name: str) -> list[tuple[int, int]]:
+        """(line, column from 1) of every ``name`` that is a whole word."""
+        return [self.position(place) for place in self._places_naming(name)]
+
+    def line(self, number: int) -> str:
+        """A line, counted from 1, without its end."""
+        end = self.starts[number] if number < len(self.starts) else len(self.text)
+        return self.text[self.starts[number - 1] : end].rstrip("\r\n")
+
+    def _places_naming(self, name: str) -> Iterator[int]:
+        text = self.text
+        for place in self._places(name):
+            before, after = text[place - 1 : place], text[place + len(name) : place + len(name) + 1]
+            if not _in_word(before) and not _in_word(after):
+                yield place
 
     def _places(self, word: str) -> Iterator[int]:
         at = self.text.find(word)

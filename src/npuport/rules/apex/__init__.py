@@ -97,6 +97,7 @@ class ApexImport(Rule):
     agnostic = True
     markers = tuple((word, rf"import.*\b{word}\b|\b{word}\b.*import") for word in PACKAGES)
     nodes = (ast.Import, ast.ImportFrom)
+    follows_names = False
 
     def check(self, node: ast.AST, context: Context) -> Iterator[Finding]:
         assert isinstance(node, ast.Import | ast.ImportFrom)
