@@ -166,12 +166,11 @@ class FusedOptimizerWithNpuScaler(Rule):
         if use is not None and _upstream_edits(use, context)[0] is not None:
             return
         if has_fused_optimizers(context.project):
-            remedy = "" if saturates(context.settings) else f', or use {UPSTREAM}("npu", …)'
             yield context.finding(
                 self,
                 node,
                 "torch_npu's GradScaler hands itself to optimizers that unscale by themselves, and step() of torch's"
-                f" fused ones, of which this project speaks, raises TypeError for it: create them unfused{remedy}",
+                " fused ones, of which this project speaks, raises TypeError for it: create them unfused",
                 basis=Basis("torch_npu.npu.amp.GradScaler.step", "measured", "torch_npu 2.13.0"),
             )
 

@@ -1,8 +1,8 @@
 """Which gradient scaler takes the place of CUDA's, and the edits that put PyTorch's own there.
 
-``torch.amp.GradScaler("npu")`` works with every optimizer and loads the states that CUDA's scaler saved; it takes the
-device first. torch_npu's class is for chips that saturate instead of giving Inf, for torch before 2.3, and for code
-that hands the class itself on, where nobody could add the device.
+``torch.amp.GradScaler("npu")`` works with every optimizer but a fused AdamW (NP657) and loads the states that CUDA's
+scaler saved; it takes the device first. torch_npu's class is for chips that saturate instead of
+giving Inf, for torch before 2.3, and for code that hands the class itself on, where nobody could add the device.
 """
 
 from __future__ import annotations

@@ -288,6 +288,31 @@ def case_fused_adamw_of_pytorch_steps_like_the_plain_one():
             close(a, b)
 
 
+def case_fused_adamw_takes_no_notice_of_a_gradient_scaler():
+    parameter = torch.zeros(3).npu().requires_grad_()
+    optimizer = torch.optim.AdamW([parameter], lr=0.1, fused=True)
+    scaler = torch.amp.GradScaler("npu", init_scale=1024.0)
+    scaler.scale(parameter.sum()).backward()
+    scaler.step(optimizer)
+    close(optimizer.state[parameter]["exp_avg"], torch.full((3,), 102.4))  # a tenth of the scaled gradient
+    parameter.grad.fill_(float("inf"))
+    scaler.update()
+    scaler.step(optimizer)
+    assert not parameter.isfinite().any()  # the step is made where it should have been left out
+
+
+def case_fused_sgd_asks_for_momentum_and_minds_the_scaler():
+    parameter = torch.zeros(3).npu().requires_grad_()
+    parameter.grad = torch.ones(3).npu()
+    raises(RuntimeError, "momentum must be positive, but got 0", torch.optim.SGD([parameter], lr=0.1, fused=True).step)
+    optimizer = torch.optim.SGD([parameter], lr=0.1, momentum=0.9, fused=True)
+    scaler = torch.amp.GradScaler("npu", init_scale=1024.0)
+    parameter.grad = None
+    scaler.scale(parameter.sum()).backward()
+    scaler.step(optimizer)
+    close(parameter, torch.full((3,), -0.1))
+
+
 def case_apply_adam_operators():
     var, grad = torch.randn(20), torch.randn(20)
     leaf = var.clone().requires_grad_()

@@ -9,7 +9,7 @@ from npuport.rules.fusable.attention_xformers import XformersAttentionCall
 from npuport.rules.fusable.gated import GatedUnitInSteps
 from npuport.rules.fusable.gelu import GeluInSteps
 from npuport.rules.fusable.normalization import ResidualAndNormInSteps, RmsNormInSteps
-from npuport.rules.fusable.optimizers import OptimizerInSteps
+from npuport.rules.fusable.optimizers import FusedOptimizerOnNpu, OptimizerInSteps
 from npuport.rules.fusable.rotary import RotaryInSteps
 from npuport.rules.fusable.softmax import MaskedSoftmaxInSteps
 
@@ -21,6 +21,7 @@ RULES: tuple[type[Rule], ...] = (
     GatedUnitInSteps,
     ResidualAndNormInSteps,
     OptimizerInSteps,
+    FusedOptimizerOnNpu,
     GeluInSteps,
     FlashAttentionCall,
     XformersAttentionCall,

@@ -1,5 +1,5 @@
 """Optimizer steps. The classes of torch_npu.optim compose plain operators; these are the fused operators behind some
-of them.
+of them, and behind PyTorch's own with fused=True.
 """
 
 from __future__ import annotations
@@ -120,6 +120,30 @@ def without_out(*_args: object, **_kwargs: object) -> NoReturn:
     raise RuntimeError(
         "npu_apply_adam, npu_apply_adam_w and npu_bert_apply_adam are not implemented for Tensor; pass out=(var, m, v)"
     )
+
+
+@kernel("aten::_fused_adamw_")
+def fused_adamw(
+    parameters: Sequence[Tensor],
+    *state: object,
+    grad_scale: Tensor | None = None,
+    found_inf: Tensor | None = None,
+    **settings: object,
+) -> None:
+    """The step of torch.optim.AdamW(fused=True), which takes no notice of a gradient scaler: scaled gradients stay
+    scaled, and a step with Inf is made.
+
+    Source: op-plugin's FusedAdamWKernelNpuOpApi.cpp; seen on the wheel of torch_npu 2.13.0, which hands both to nobody.
+    """
+    torch._fused_adamw_(parameters, *state, **settings)
+
+
+@kernel("aten::_fused_sgd_", "aten::_fused_sgd_.tensor_lr")
+def fused_sgd(parameters: Sequence[Tensor], *state: object, momentum: float, **settings: object) -> None:
+    """The step of torch.optim.SGD(fused=True), which asks for momentum (op-plugin's FusedSgdKernelOpApi.cpp)."""
+    if momentum <= 0:
+        raise RuntimeError(f"momentum must be positive, but got {momentum:g}")
+    torch._fused_sgd_(parameters, *state, momentum=momentum, **settings)
 
 
 @kernel("npu::_amp_foreach_non_finite_check")
