@@ -55,7 +55,7 @@ def _as_text(rank: RankAnalysis, findings: Sequence[PerformanceFinding]) -> Iter
     if not rank.splits:
         yield "  " + translate("no step was found")
         return
-    yield translate("step {time} ms", time=f"{rank.step_ns / 1e6:,.1f}") + " = " + " · ".join(_parts(rank))
+    yield translate("step {time} ms", time=_ms(rank.step_ns)) + " = " + " · ".join(_parts(rank))
     for number, finding in enumerate(findings, 1):
         yield from _finding(rank, number, finding)
     if hidden := len(rank.findings) - len(findings):
@@ -68,7 +68,7 @@ def _as_text(rank: RankAnalysis, findings: Sequence[PerformanceFinding]) -> Iter
         yield "  " + translate(
             "{pairs} explain the same time: their gains do not add up. All together at most {time} ms.",
             pairs=pairs,
-            time=f"{together(findings, len(rank.splits)) / 1e6:,.1f}",
+            time=_ms(together(findings, len(rank.splits))),
         )
 
 
@@ -135,7 +135,7 @@ def _overlaps(findings: Sequence[PerformanceFinding]) -> str:
 
 
 def _ms(time: int) -> str:
-    return f"{time / 1e6:,.1f}"
+    return f"{time / 1e6:,.1f}" if time >= 1e6 else f"{time / 1e6:.2f}"
 
 
 def _as_json(rank: RankAnalysis, findings: Sequence[PerformanceFinding]) -> dict[str, Any]:
@@ -185,4 +185,5 @@ def _finding_json(rank: RankAnalysis, finding: PerformanceFinding) -> dict[str, 
         "events": list(finding.events),
         "evidence_table": finding.evidence_table,
         "details": dict(finding.details),
+        "basis": str(finding.basis) if finding.basis is not None else None,
     }

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from npuport.facts.messages import Message, all_messages, message_in
     from npuport.facts.operator_dtypes import RefusedDtypes, refused_dtypes
     from npuport.facts.operators import Operator, all_operators, operator_status
+    from npuport.facts.performance import PerformanceFact, all_performance_facts, performance_fact
     from npuport.facts.preflight_checks import PreflightCheck, all_preflight_checks, preflight_check
     from npuport.facts.python_packages import (
         PackageFault,
@@ -59,7 +60,6 @@ if TYPE_CHECKING:
     from npuport.facts.versions import Release, all_releases, torch_npu_for
 
 _HOMES = {
-    "DEFAULT_CHIP": "chips",
     "AcceleratorName": "accelerator",
     "AscendVariable": "variables",
     "Chip": "chips",
@@ -67,6 +67,7 @@ _HOMES = {
     "CudaName": "cuda_names",
     "CurveCriterion": "curve_criteria",
     "CustomOperator": "custom_operators",
+    "DEFAULT_CHIP": "chips",
     "DeprecatedName": "deprecated_names",
     "DeterminismVariable": "determinism",
     "Dtype": "dtypes",
@@ -79,6 +80,7 @@ _HOMES = {
     "Operator": "operators",
     "OperatorSchema": "custom_operators",
     "PackageFault": "python_packages",
+    "PerformanceFact": "performance",
     "PreflightCheck": "preflight_checks",
     "RefusedDtypes": "operator_dtypes",
     "Release": "versions",
@@ -102,6 +104,7 @@ _HOMES = {
     "all_messages": "messages",
     "all_operators": "operators",
     "all_package_faults": "python_packages",
+    "all_performance_facts": "performance",
     "all_preflight_checks": "preflight_checks",
     "all_releases": "versions",
     "all_removed_names": "removed_names",
@@ -126,6 +129,7 @@ _HOMES = {
     "numpy_for": "python_packages",
     "operator_schemas": "custom_operators",
     "operator_status": "operators",
+    "performance_fact": "performance",
     "preflight_check": "preflight_checks",
     "refused_dtypes": "operator_dtypes",
     "removed_name": "removed_names",
@@ -157,6 +161,7 @@ __all__ = [
     "Operator",
     "OperatorSchema",
     "PackageFault",
+    "PerformanceFact",
     "PreflightCheck",
     "RefusedDtypes",
     "Release",
@@ -180,6 +185,7 @@ __all__ = [
     "all_messages",
     "all_operators",
     "all_package_faults",
+    "all_performance_facts",
     "all_preflight_checks",
     "all_releases",
     "all_removed_names",
@@ -204,6 +210,7 @@ __all__ = [
     "numpy_for",
     "operator_schemas",
     "operator_status",
+    "performance_fact",
     "preflight_check",
     "refused_dtypes",
     "removed_name",

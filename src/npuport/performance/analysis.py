@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
 
+from npuport.findings import say
 from npuport.performance.findings.base import Context, PerformanceFinding
 from npuport.performance.findings.registry import find
 from npuport.performance.intervals import intersect, total, union
 from npuport.performance.reading.discover import profiles_under
 from npuport.performance.step_split import StepSplit
-from npuport.performance.tables import Profile
+from npuport.performance.tables import Problem, Profile
 
 HIDDEN_BELOW = 0.01  # of a step: what a finding could gain at most
 
@@ -41,9 +42,37 @@ def analyse(paths: Sequence[Path]) -> Iterator[RankAnalysis]:
     Raises:
         UserError: a path does not exist, or holds no profile.
     """
+    first: Profile | None = None
     for path, read in profiles_under(paths):
-        context = Context(read(path))
+        profile = read(path)
+        noticed = (*_emptiness(profile), *(() if first is None else _differences(first, profile)))
+        first = first or profile
+        context = Context(replace(profile, problems=(*profile.problems, *noticed)))
         yield RankAnalysis(context.profile, context.splits, find(context), context.step_ns)
+
+
+def _emptiness(profile: Profile) -> Iterator[Problem]:
+    """A rank that recorded nothing is no rank that did nothing."""
+    if profile.events.is_empty() and profile.kernels.is_empty() and not profile.problems:
+        yield Problem(profile.path, say("it holds no events: nothing was recorded in its steps"))
+
+
+def _differences(first: Profile, other: Profile) -> Iterator[Problem]:
+    """What makes numbers of two profiles of one call hard to compare: they come from different versions or settings."""
+    if (first.origin, first.device) != (other.origin, other.device):
+        return  # a GPU beside an NPU is meant to differ
+    told = [(name, first.versions.get(name), other.versions.get(name)) for name in {**first.versions, **other.versions}]
+    told += [(name, first.settings.get(name), other.settings.get(name)) for name in ("level", "columns")]
+    for name, one, two in told:
+        if one != two:
+            reason = say(
+                "{name} is {other}, but {first} in {path}: compare their numbers with care",
+                name=name,
+                other=two or "unknown",
+                first=one or "unknown",
+                path=first.path.name,
+            )
+            yield Problem(other.path, reason)
 
 
 def overlapping(findings: Sequence[PerformanceFinding]) -> list[tuple[int, int]]:

@@ -248,6 +248,12 @@ def blocking(events: pl.DataFrame) -> pl.Expr:
     return (category == Category.OPERATOR) & name.str.contains(BLOCKING_OPERATORS)
 
 
+def allocating() -> pl.Expr:
+    """Which events allocate or free device memory below PyTorch's allocator."""
+    name, category = pl.col("name").cast(pl.String), pl.col("category").cast(pl.String)
+    return (category == Category.RUNTIME) & name.str.contains(_ALLOCATING)
+
+
 def _reasons(profile: Profile, phases: Phases) -> dict[Part, Spans]:
     """What the host was doing, in the order in which one thing explains an idle device before another."""
     name = pl.col("name").cast(pl.String)
@@ -260,7 +266,7 @@ def _reasons(profile: Profile, phases: Phases) -> dict[Part, Spans]:
     chosen: Sequence[tuple[Part, pl.Expr]] = (
         (Part.COLLECTOR, category == Category.COLLECTOR),
         (Part.COMPILE, runtime & name.str.contains(_COMPILING)),
-        (Part.ALLOCATOR, runtime & name.str.contains(_ALLOCATING)),
+        (Part.ALLOCATOR, allocating()),
         (Part.SYNCHRONISATION, blocking(profile.events)),
         (Part.DISPATCH, working),
     )

@@ -47,9 +47,7 @@ PERFORMANCE_SENTENCES = {
     ),
     "leave the call out of the training loop; for timing use events": "把该调用移出训练循环；计时请使用 event",
     "{operator} is gone from the steps that do not need it": "{operator} 不再出现在不需要它的步中",
-    "{count} operators go through the operator compiler in a step, {time} ms": (
-        "每步有 {count} 个算子经过算子编译器，共 {time} ms"
-    ),
+    "operators are compiled {count} x in a step, {time} ms": "每步编译算子 {count} 次，共 {time} ms",
     "call torch.npu.set_compile_mode(jit_compile=False) before the model is built": (
         "在构建模型之前调用 torch.npu.set_compile_mode(jit_compile=False)"
     ),
@@ -61,7 +59,97 @@ PERFORMANCE_SENTENCES = {
         "采集所有 rank：等待最少的 rank 是迟到者，它自己的结果会说明原因"
     ),
     "the waiting of all ranks is alike and short": "所有 rank 的等待时间相近且很短",
+    "collectives take {time} ms in a step, {bare} ms of it while nothing is computed": (
+        "每步集合通信用时 {time} ms，其中 {bare} ms 没有被计算掩盖"
+    ),
+    "let the reduction run behind the backward: larger or smaller buckets (bucket_cap_mb), gradients as views": (
+        "让梯度规约与反向重叠：调大或调小 bucket（bucket_cap_mb），使用 gradient_as_bucket_view"
+    ),
+    "more of the communication is overlapped": "更多的通信被掩盖",
+    "the device waits {time} ms in a step for the host to launch operators ({kernels} kernels in a step)": (
+        "每步设备等待主机下发算子 {time} ms（每步 {kernels} 个 kernel）"
+    ),
+    "launch less: fused operators, a larger batch; set TASK_QUEUE_ENABLE=2 and CPU_AFFINITY_CONF=2": (
+        "减少下发：融合算子、更大的 batch；设置 TASK_QUEUE_ENABLE=2 和 CPU_AFFINITY_CONF=2"
+    ),
+    "launch less: torch.compile, fused operators, a larger batch": "减少下发：torch.compile、融合算子、更大的 batch",
+    "the part of dispatching in the step is smaller": "单步中下发算子的部分变小",
+    "the device waits {time} ms in a step for its first kernel": "每步设备等待第一个 kernel {time} ms",
+    "prepare the next batch while this one trains: in the DataLoader's workers, copied on a stream of its own": (
+        "在训练当前 batch 时准备下一个：在 DataLoader 的 worker 中处理，并在单独的 stream 上拷贝"
+    ),
+    "the first kernel of a step starts with it": "每步的第一个 kernel 在步开始时就启动",
+    "the device waits {time} ms in a step while the host is outside operators": (
+        "每步有 {time} ms 主机不在算子中，设备在等待"
+    ),
+    "move what the loop does between operators (logging, metrics, checkpoints) out of most steps": (
+        "把训练循环在算子之间做的事（日志、指标、检查点）移出大多数步"
+    ),
+    "the part outside operators in the step is smaller": "单步中主机不在算子中的部分变小",
+    "Python's garbage collector runs {count} x in a step, {time} ms": (
+        "Python 垃圾回收每步运行 {count} 次，共 {time} ms"
+    ),
+    "call gc.freeze() once the model is built, and collect by hand every few hundred steps": (
+        "构建模型后调用 gc.freeze()，并每几百步手动回收一次"
+    ),
+    "no collection lies in a step of the next profile": "下一次 profile 的步中没有垃圾回收",
+    "ASCEND_LAUNCH_BLOCKING=1: the host waits after every launch, {time} ms in a step": (
+        "ASCEND_LAUNCH_BLOCKING=1：主机在每次下发后等待，每步 {time} ms"
+    ),
+    "unset ASCEND_LAUNCH_BLOCKING; it is for finding the operator that fails": (
+        "取消 ASCEND_LAUNCH_BLOCKING；它只用于定位出错的算子"
+    ),
+    "the part blocked on synchronisations is gone": "阻塞在同步上的部分消失",
+    "the training loop waits {time} ms in a step for its DataLoader ({idle} ms of it with an idle device)": (
+        "训练循环每步等待 DataLoader {time} ms（其中 {idle} ms 设备空闲）"
+    ),
+    "give the DataLoader num_workers: it loads in the training process, while nothing is computed": (
+        "给 DataLoader 设置 num_workers：现在它在训练进程中加载，期间没有计算"
+    ),
+    "more workers, persistent_workers=True, a larger prefetch_factor, or cheaper transforms in the workers": (
+        "更多 worker、persistent_workers=True、更大的 prefetch_factor，或在 worker 中使用更省的变换"
+    ),
+    "the part of data loading in the step is near zero": "单步中数据加载的部分接近零",
+    "device memory is allocated or freed {count} x in a step, {time} ms": (
+        "每步分配或释放设备内存 {count} 次，共 {time} ms"
+    ),
+    "set PYTORCH_NPU_ALLOC_CONF=expandable_segments:True, and take empty_cache() out of the loop": (
+        "设置 PYTORCH_NPU_ALLOC_CONF=expandable_segments:True，并把 empty_cache() 移出循环"
+    ),
+    "set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, and take empty_cache() out of the loop": (
+        "设置 PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True，并把 empty_cache() 移出循环"
+    ),
+    "steps after the first few call neither allocation nor freeing": "最初几步之后不再分配或释放设备内存",
+    "{count} kernels run on the control processors of the device (AI CPU) in a step, {time} ms: {types}": (
+        "每步有 {count} 个 kernel 运行在设备的控制处理器（AI CPU）上，共 {time} ms：{types}"
+    ),
+    "change the data type (float64 to float32, int64 to int32), or write the operator with others": (
+        "更换数据类型（float64 换成 float32，int64 换成 int32），或用其他算子实现"
+    ),
+    "the next profile has no kernels on AI_CPU": "下一次 profile 中没有 AI_CPU 上的 kernel",
+    "{count} kernels only convert between memory layouts in a step, {time} ms: {types}": (
+        "每步有 {count} 个 kernel 只做内存格式转换，共 {time} ms：{types}"
+    ),
+    "set torch.npu.config.allow_internal_format=False before the model is built": (
+        "在构建模型之前设置 torch.npu.config.allow_internal_format=False"
+    ),
+    "the next profile has few or no TransData kernels": "下一次 profile 中很少或没有 TransData",
+    "{optimizer} launches {count} kernels in a step, the host takes {time} ms for that": (
+        "{optimizer} 每步下发 {count} 个 kernel，主机为此用时 {time} ms"
+    ),
+    "use torch_npu.optim.NpuFused{optimizer}, or foreach=True": (
+        "使用 torch_npu.optim.NpuFused{optimizer}，或 foreach=True"
+    ),
+    "give the optimizer foreach=True or fused=True": "给优化器设置 foreach=True 或 fused=True",
+    "the optimizer launches a handful of kernels in a step": "优化器每步只下发少数几个 kernel",
     # what could not be read
+    "it holds no events: nothing was recorded in its steps": "其中没有事件：各步中什么都没有记录",
+    "it was collected, but not parsed: run torch_npu.profiler.profiler.analyse({path!r}) first": (
+        "已采集但尚未解析：请先运行 torch_npu.profiler.profiler.analyse({path!r})"
+    ),
+    "{name} is {other}, but {first} in {path}: compare their numbers with care": (
+        "{name} 为 {other}，而 {path} 中为 {first}：比较数字时请谨慎"
+    ),
     "it cannot be read ({reason})": "无法读取（{reason}）",
     "it cannot be read to its end ({reason})": "无法读到末尾（{reason}）",
     "it is cut off: the list of events has no end": "文件被截断：事件列表没有结尾",

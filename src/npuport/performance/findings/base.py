@@ -10,9 +10,9 @@ from typing import Any
 
 import polars as pl
 
-from npuport.findings import Sentence
+from npuport.findings import Basis, Sentence
 from npuport.performance.intervals import Spans, clip, subtract, total, union
-from npuport.performance.step_split import StepSplit, Timeline, split_steps, timeline_of
+from npuport.performance.step_split import Part, StepSplit, Timeline, split_steps, timeline_of, with_phase
 from npuport.performance.tables import Profile
 
 
@@ -29,8 +29,9 @@ class PerformanceFinding:
     """One thing that costs time.
 
     ``cost_ns`` is its time in an average step; ``gain_ns``, at most that, is what a step could become shorter by if it
-    were gone and everything else stayed: time in which the device computes is no gain. ``spans`` are where ``gain_ns``
-    comes from, so that findings which explain the same time are seen to overlap; their gains must not be added up.
+    were gone and everything else stayed: time in which the device computes something else is no gain. ``spans`` are
+    where ``gain_ns`` comes from, so that findings which explain the same time are seen to overlap; their gains must not
+    be added up.
     ``events`` are rows of the table ``evidence_table`` of the profile, ``details`` further numbers.
     """
 
@@ -47,6 +48,7 @@ class PerformanceFinding:
     events: tuple[int, ...] = ()
     evidence_table: str = "events"
     details: Mapping[str, Any] = field(default_factory=dict)
+    basis: Basis | None = None  # what the fix rests on, where that is a fact about NPUs
 
 
 @dataclass(frozen=True)
@@ -67,11 +69,34 @@ class Context:
 
     @cached_property
     def events(self) -> pl.DataFrame:
-        """The host events that begin in a step, with names and categories as plain texts."""
+        """The host events that begin in a step, by start, with ``step``; names and categories are plain texts."""
         plain = self.profile.events.with_columns(pl.col("name", "category").cast(pl.String)).sort("start_ns")
-        steps = self.profile.steps.select("start_ns", pl.col("end_ns").alias("step_end")).sort("start_ns")
+        steps = self.profile.steps.select("step", "start_ns", pl.col("end_ns").alias("step_end")).sort("start_ns")
         inside = plain.join_asof(steps, on="start_ns").filter(pl.col("start_ns") < pl.col("step_end"))
         return inside.drop("step_end")
+
+    @cached_property
+    def _by_thread(self) -> dict[tuple[Any, ...], pl.DataFrame]:
+        return self.events.partition_by("thread", "step", as_dict=True)
+
+    def around(self, row: Mapping[str, Any]) -> pl.DataFrame:
+        """The events of its step and thread that enclose one of ``events``, itself with them, innermost first."""
+        beside = self._by_thread[row["thread"], row["step"]]
+        enclosing = (pl.col("start_ns") <= row["start_ns"]) & (pl.col("end_ns") >= row["end_ns"])
+        return beside.filter(enclosing).sort("start_ns", "end_ns", descending=[True, False])
+
+    @cached_property
+    def kernels(self) -> pl.DataFrame:
+        """What the device did that begins in a step: kernels alone, with ``phase`` and with texts as plain texts."""
+        texts = [name for name, kind in self.profile.kernels.schema.items() if kind == pl.Categorical]
+        only = self.profile.kernels.with_columns(pl.col(texts).cast(pl.String)).filter(pl.col("kind") == "kernel")
+        phased = with_phase(only, self.timeline.phases, self.profile.steps).sort("start_ns")
+        steps = self.profile.steps.select("step", "start_ns", pl.col("end_ns").alias("step_end")).sort("start_ns")
+        return phased.join_asof(steps, on="start_ns").filter(pl.col("start_ns") < pl.col("step_end")).drop("step_end")
+
+    def part(self, part: Part) -> Spans:
+        """The time of a part in all steps."""
+        return union(span for one in self.splits for span in one.spans.get(part, []))
 
     @property
     def _steps(self) -> Spans:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from npuport.findings import say
 from npuport.performance.findings.base import Confidence, Context, PerformanceFinding, milliseconds
+from npuport.performance.intervals import total
 
 
 def waiting(context: Context) -> Iterator[PerformanceFinding]:
@@ -30,4 +31,31 @@ def waiting(context: Context) -> Iterator[PerformanceFinding]:
         confidence=Confidence.HIGH,
         spans=free,
         details={"wait_ms": wait / 1e6, "transmit_ms": transmit / 1e6},
+    )
+
+
+def not_overlapped(context: Context) -> Iterator[PerformanceFinding]:
+    """Collectives that move data while the device computes nothing. Where moving is not told from waiting, both."""
+    timeline = context.timeline
+    moving = timeline.transmit if timeline.transmit or timeline.wait else timeline.operations
+    free = context.without_computing(moving)
+    if not free:
+        return
+    cost = context.per_step(total(context.in_steps(moving)))
+    yield PerformanceFinding(
+        code="NT202",
+        name="communication-not-overlapped",
+        seen=say(
+            "collectives take {time} ms in a step, {bare} ms of it while nothing is computed",
+            time=milliseconds(cost),
+            bare=milliseconds(context.gain(free)),
+        ),
+        fix=say(
+            "let the reduction run behind the backward: larger or smaller buckets (bucket_cap_mb), gradients as views"
+        ),
+        check=say("more of the communication is overlapped"),
+        cost_ns=cost,
+        gain_ns=context.gain(free),
+        confidence=Confidence.MEDIUM,
+        spans=free,
     )

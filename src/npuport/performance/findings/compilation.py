@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from npuport.facts import performance_fact
 from npuport.findings import say
 from npuport.performance.findings.base import Confidence, Context, PerformanceFinding, milliseconds
 from npuport.performance.intervals import total
@@ -28,7 +29,7 @@ def compiled_operators(context: Context) -> Iterator[PerformanceFinding]:
         code="NT102",
         name="operators-compiled-in-the-step",
         seen=say(
-            "{count} operators go through the operator compiler in a step, {time} ms",
+            "operators are compiled {count} x in a step, {time} ms",
             count=f"{calls.height / steps:,.3g}",
             time=milliseconds(cost),
         ),
@@ -40,6 +41,7 @@ def compiled_operators(context: Context) -> Iterator[PerformanceFinding]:
         spans=free,
         events=tuple(calls["id"].to_list()),
         details={"calls": calls.height / steps, "operators": _operators(context, calls)},
+        basis=performance_fact("jit-compile").basis,
     )
 
 

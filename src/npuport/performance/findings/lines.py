@@ -27,12 +27,6 @@ def short(line: str) -> str:
     return PurePosixPath(line).name
 
 
-def enclosing(events: pl.DataFrame, thread: int | None, start: int, end: int) -> pl.DataFrame:
-    """The events of a thread around a span, innermost first."""
-    around = (pl.col("start_ns") <= start) & (pl.col("end_ns") >= end) & (pl.col("thread") == thread)
-    return events.filter(around).sort("start_ns", "end_ns", descending=[True, False])
-
-
 def lines_of(around: pl.DataFrame) -> list[str]:
     """The user's frames of an event, from the innermost stack that holds any, else from Python frames around it.
 

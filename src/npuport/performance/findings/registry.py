@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from npuport.performance.findings import communication, compilation, synchronisation
+from npuport.performance.findings import communication, compilation, data, host, memory, operators, synchronisation
 from npuport.performance.findings.base import Check, Context, PerformanceFinding
 
 CHECKS: tuple[Check, ...] = (
     synchronisation.blocking_lines,
     compilation.compiled_operators,
+    host.dispatching,
+    host.collector,
+    host.outside_operators,
+    host.launch_blocking,
     communication.waiting,
+    communication.not_overlapped,
+    data.slow_loading,
+    host.before_the_first_kernel,
+    memory.allocations,
+    operators.on_control_processors,
+    operators.format_conversions,
+    operators.optimizer_parameter_by_parameter,
 )
 
 

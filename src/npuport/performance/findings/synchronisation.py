@@ -11,7 +11,7 @@ import polars as pl
 
 from npuport.findings import Sentence, say
 from npuport.performance.findings.base import Confidence, Context, PerformanceFinding, milliseconds
-from npuport.performance.findings.lines import enclosing, lines_of, short
+from npuport.performance.findings.lines import lines_of, short
 from npuport.performance.intervals import Span, total, union
 from npuport.performance.phases import Phase
 from npuport.performance.step_split import BLOCKING_OPERATORS, blocking
@@ -19,7 +19,7 @@ from npuport.performance.tables import Category
 
 _COPIES = ("aten::to", "aten::_to_copy", "aten::copy_")
 _OPERATOR = "^(aten|npu|c10d)::"
-_FOLLOWED = 2_000  # longest waits that are traced to their line; each costs a look at all events
+_FOLLOWED = 20_000  # longest waits that are traced to their line
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ def _waits(context: Context) -> Iterator[_Wait]:
     found = events.filter(blocking(events)).sort(length, descending=True).head(_FOLLOWED)
     seen: set[int] = set()
     for row in found.iter_rows(named=True):
-        around = enclosing(events, row["thread"], row["start_ns"], row["end_ns"])
+        around = context.around(row)
         operators = around.filter((pl.col("category") == Category.OPERATOR) & pl.col("name").str.contains(_OPERATOR))
         root = operators.row(-1, named=True) if operators.height else row
         # An operator takes numbers as tensors of the CPU, and reads them with aten::item, which blocks nothing.
@@ -107,7 +107,7 @@ def _waits(context: Context) -> Iterator[_Wait]:
         if root["id"] in seen or reads_number:
             continue
         seen.add(root["id"])
-        outside = enclosing(events, root["thread"], root["start_ns"], root["end_ns"])
+        outside = context.around(root)
         yield _Wait(root["id"], root["name"], _with_call(outside, root), tuple(lines_of(outside)))
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from npuport.errors import UserError
 from npuport.performance.reading.kineto import read_kineto
 from npuport.performance.reading.torch_npu_db import read_database
-from npuport.performance.reading.torch_npu_text import read_text
+from npuport.performance.reading.torch_npu_text import read_text, read_unparsed
 from npuport.performance.tables import Profile
 
 Reader = Callable[[Path], Profile]
@@ -46,9 +46,11 @@ def _below(path: Path) -> Iterator[tuple[Path, Reader]]:
     if path.name == _OUTPUT:
         yield from _result(path)
         return
-    for one in sorted(path.rglob("*")):
+    for one in sorted([path, *path.rglob("*")]):
         if one.name == _OUTPUT and one.is_dir():
             yield from _result(one)
+        elif one.name.endswith("_ascend_pt") and not (one / _OUTPUT).is_dir():
+            yield one, read_unparsed
         elif _OUTPUT not in one.relative_to(path).parts and _KINETO.search(one.name):
             yield one, read_kineto
 

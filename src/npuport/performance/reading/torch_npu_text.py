@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import polars as pl
@@ -11,7 +12,7 @@ from npuport.performance.reading.csv_tables import bytes_of, nanoseconds, pick, 
 from npuport.performance.reading.run_info import read_run_info
 from npuport.performance.reading.steps import steps_of
 from npuport.performance.reading.torch_npu_trace import TRANSMITTING, WAITING, NpuTrace, read_trace
-from npuport.performance.tables import COMMUNICATION, EVENTS, KERNELS, MEMORY, Problem, Profile, empty, shaped
+from npuport.performance.tables import COMMUNICATION, EVENTS, KERNELS, MEMORY, STEPS, Problem, Profile, empty, shaped
 
 _KERNEL_NAMES = {
     "step": ("Step Id",),
@@ -47,7 +48,7 @@ def read_text(folder: Path) -> Profile:
     output = folder / "ASCEND_PROFILER_OUTPUT"
     info = read_run_info(folder, problems)
     trace = _trace(output / "trace_view.json", problems)
-    rows = _kernel_rows(output / "kernel_details.csv", problems)
+    rows, release = _kernel_rows(output / "kernel_details.csv", problems)
     kernels = pl.concat([shaped(part, KERNELS) for part in (_kernels(rows, trace), _copies(trace.tasks))])
     communication = trace.communication
     if communication.is_empty():
@@ -64,9 +65,32 @@ def read_text(folder: Path) -> Profile:
         memory=_memory(output / "memory_record.csv", problems),
         steps=steps_of(trace.events, rows),
         versions=info.versions,
-        settings=info.settings,
+        settings=info.settings | {"columns": release},
         environment=info.environment,
         problems=tuple(problems),
+    )
+
+
+def read_unparsed(folder: Path) -> Profile:
+    """A result folder that holds only what the profiler collected, not what it makes of that."""
+    problems: list[Problem] = []
+    info = read_run_info(folder, problems)
+    reason = say(
+        "it was collected, but not parsed: run torch_npu.profiler.profiler.analyse({path!r}) first", path=str(folder)
+    )
+    return Profile(
+        path=folder,
+        origin="torch_npu, not parsed",
+        device="npu",
+        rank=info.rank,
+        events=empty(EVENTS),
+        kernels=empty(KERNELS),
+        communication=empty(COMMUNICATION),
+        memory=empty(MEMORY),
+        steps=empty(STEPS),
+        versions=info.versions,
+        settings=info.settings,
+        problems=(*problems, Problem(folder, reason)),
     )
 
 
@@ -79,22 +103,33 @@ def _trace(path: Path, problems: list[Problem]) -> NpuTrace:
     return NpuTrace(empty(EVENTS), empty(COMMUNICATION), empty(tasks), empty(launches))
 
 
-def _kernel_rows(path: Path, problems: list[Problem]) -> pl.DataFrame:
-    """``kernel_details.csv`` in our words, with the rows of collectives; empty where it is not there."""
+def _kernel_rows(path: Path, problems: list[Problem]) -> tuple[pl.DataFrame, str]:
+    """``kernel_details.csv`` in our words, with the rows of collectives, and the releases that write its columns.
+
+    Empty where it is not there.
+    """
     frame = read_csv(path, problems)
+    release = "" if frame is None else _release(frame.columns)
     picked = None if frame is None else pick(frame, path, _KERNEL_NAMES, ("name", "start", "duration"), problems)
     if frame is None and not path.exists():
         problems.append(Problem(path, say("it is missing: types and shapes of the kernels are not known")))
     if picked is None:
         picked = pl.DataFrame(schema=dict.fromkeys(_KERNEL_NAMES, pl.String))
-    return picked.with_columns(
+    rows = picked.with_columns(
         nanoseconds("start").alias("start_ns"),
         (nanoseconds("start") + nanoseconds("duration")).alias("end_ns"),
         nanoseconds("wait").alias("wait_ns"),
         (pl.col("core").is_in(_COMMUNICATING_CORES) | pl.col("name").str.starts_with("hcom_"))
         .fill_null(value=False)
         .alias("collective"),
-    ).drop_nulls(["start_ns", "end_ns"])
+    )
+    return rows.drop_nulls(["start_ns", "end_ns"]), release
+
+
+def _release(columns: Sequence[str]) -> str:
+    if "Block Num" in columns:
+        return "those of torch_npu 26.0 and later"
+    return "those of torch_npu 7.1 to 7.3" if "Device_id" in columns else "those of torch_npu 7.0 and earlier"
 
 
 def _kernels(rows: pl.DataFrame, trace: NpuTrace) -> pl.DataFrame:
