@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,18 +15,17 @@ if TYPE_CHECKING:
     from npuport.precision.operators.suspects import Comparison, Suspect
 
 _SHOWN = 5
-_STEP = re.compile(r"step(\d+)/rank(\d+)\.pt$")
 
 
 def compare_folders(reference: Path, candidate: Path, as_json: bool) -> int:
     """Compare each step and rank that both have; the exit code."""
-    from npuport.precision.operators.calls import read_step
+    from npuport.precision.dumps import read_any_step
     from npuport.precision.operators.suspects import compare
 
     pairs = _pairs(reference, candidate)
     compared = []
     for name, (one, other) in pairs.items():
-        steps = read_step(one), read_step(other)
+        steps = read_any_step(one), read_any_step(other)
         compared.append((name, steps[1], compare(*steps)))
     if as_json:
         print(json.dumps([_as_json(*entry) for entry in compared], ensure_ascii=False, indent=2))
@@ -40,26 +38,15 @@ def _pairs(reference: Path, candidate: Path) -> dict[str, tuple[Path, Path]]:
     """The files that both sides have, by step and rank, in order; two files are a pair of their own."""
     if reference.is_file() and candidate.is_file():
         return {candidate.name: (reference, candidate)}
-    found = [recorded_steps(reference), recorded_steps(candidate)]
+    from npuport.precision.dumps import steps_in
+
+    found = [steps_in(reference), steps_in(candidate)]
     both = sorted(found[0].keys() & found[1].keys())
     if not both:
         raise UserError(
             "{reference} and {candidate} have no recorded step in common.", reference=reference, candidate=candidate
         )
     return {f"step {step}, rank {rank}": (found[0][step, rank], found[1][step, rank]) for step, rank in both}
-
-
-def recorded_steps(folder: Path) -> dict[tuple[int, int], Path]:
-    if not folder.is_dir():
-        raise UserError("{path} does not exist.", path=folder)
-    found = {}
-    for path in folder.rglob("rank*.pt"):
-        match = _STEP.search(path.as_posix())
-        if match is not None:
-            found[int(match.group(1)), int(match.group(2))] = path
-    if not found:
-        raise UserError("{path} holds no recorded steps (step0/rank0.pt, …).", path=folder)
-    return found
 
 
 def _as_text(name: str, step: Step, comparison: Comparison) -> Iterator[str]:

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from npuport.cli.precision_compare import recorded_steps
 from npuport.cli.shared import CLEAN, FINDINGS
 
 if TYPE_CHECKING:
@@ -57,6 +56,8 @@ def checked_steps(folder: Path) -> Iterator[CheckedStep]:
 
 def files_of_steps(folder: Path) -> dict[int, Mapping[int, Path]]:
     """The files of each step by rank, both ascending."""
+    from npuport.precision.dumps import recorded_steps
+
     found: dict[int, dict[int, Path]] = defaultdict(dict)
     for (step, rank), path in sorted(recorded_steps(folder).items()):
         found[step][rank] = path

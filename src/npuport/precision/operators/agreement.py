@@ -9,7 +9,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from npuport.precision.operators.alignment import Alignment, Difference
-from npuport.precision.operators.calls import Call, Step, TensorRef
+from npuport.precision.operators.calls import Call, TensorRef
 
 if TYPE_CHECKING:
     import torch
@@ -23,15 +23,6 @@ _FEW = 5  # results that tell what is usual
 
 Distance = Callable[[TensorRef, TensorRef], float]
 """How far a tensor of the reference and one of the candidate are apart, as a share of their size."""
-
-
-def distance_of_tensors(reference: Step, candidate: Step) -> Distance:
-    def distance(one: TensorRef, other: TensorRef) -> float:
-        if one.shape != other.shape:
-            return 1.0
-        return apart(reference.tensor(one), candidate.tensor(other))
-
-    return distance
 
 
 class Agreement:
@@ -50,10 +41,10 @@ class Agreement:
                 if ref.dtype in ROUNDING and far > 0:
                     self._indexes.append(other.index)
                     self._aparts.append(far)
-            if self.random is None and _is_random(other) and max(distances, default=0.0) > 0:
+            if self.random is None and is_random(other) and max(distances, default=0.0) > 0:
                 self.random = other
         for difference in alignment.differences:
-            draws = [call for call in difference.candidate or difference.reference if _is_random(call)]
+            draws = [call for call in difference.candidate or difference.reference if is_random(call)]
             if draws and (self.random is None or draws[0].index < self.random.index):
                 self.random = draws[0]
 
@@ -85,6 +76,14 @@ def limit_of(dtype: str) -> float:
     return _LARGEST.get(dtype, math.inf) / 4
 
 
+def norm_of(tensor: torch.Tensor) -> float:
+    """The norm of the values that count as finite."""
+    import torch
+
+    values = up_to(limit_of(str(tensor.dtype).removeprefix("torch.")), tensor.double())
+    return float(torch.linalg.vector_norm(values[torch.isfinite(values)]))
+
+
 def up_to(limit: float, values: torch.Tensor) -> torch.Tensor:
     """Values, with infinities for those from a limit on."""
     import torch
@@ -113,5 +112,5 @@ def apart(one: torch.Tensor, other: torch.Tensor) -> float:
     return difference / scale if scale else difference
 
 
-def _is_random(call: Call) -> bool:
+def is_random(call: Call) -> bool:
     return call.operator.removeprefix("aten.").startswith(_RANDOM)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from npuport.findings import Sentence, say
-from npuport.precision.operators.agreement import ROUNDING, Agreement, Distance, distance_of_tensors
+from npuport.precision.operators.agreement import ROUNDING, Agreement, Distance
 from npuport.precision.operators.alignment import Alignment, align, scalars
 from npuport.precision.operators.calls import Call, Step, TensorRef
 from npuport.precision.operators.renames import plain_path
@@ -57,25 +57,32 @@ class Comparison:
 
 def compare(reference: Step, candidate: Step) -> Comparison:
     """Find the calls of a step that break the numbers; of steps without tensors by their statistics."""
-    if not (reference.has_tensors and candidate.has_tensors):
+    if not (_is_replayable(reference) and _is_replayable(candidate)):
         from npuport.precision.operators.by_statistics import compare_statistics
 
         return compare_statistics(reference, candidate)
     alignment = align(reference.calls, candidate.calls)
-    distance = distance_of_tensors(reference, candidate)
-    agreement = Agreement(alignment, distance)
+    from npuport.precision.operators.growth import Distances, suspects_without_replay
+
+    distances = Distances(reference, candidate)
+    agreement = Agreement(alignment, distances.apart)
     replayed = tuple(_replayed(alignment, reference, candidate))
     found = [
         *other_operators(alignment, agreement),
         *other_arguments(alignment),
-        *other_sources(alignment, reference, candidate, distance),
+        *other_sources(alignment, reference, candidate, distances.apart),
         *_own_errors(replayed),
+        *suspects_without_replay(alignment.pairs, distances, {one.call.index for one in replayed}),
     ]
     ratios = [one.candidate.relative / one.reference.relative for one in replayed if one.is_comparable]
     ordered = sorted(one_for_each_call(found), key=lambda one: (-one.score, one.call.index))
     calls = len({one.call.index for one in replayed})
     noise = median(ratios) if ratios else 1.0
     return Comparison(tuple(ordered), len(candidate.calls), calls, noise, agreement.random)
+
+
+def _is_replayable(step: Step) -> bool:
+    return step.has_tensors and any(call.operator.startswith("aten.") for call in step.calls)
 
 
 @dataclass(frozen=True)
