@@ -18,7 +18,7 @@ SHARED = Path(__file__).resolve().parents[3] / "shared"
 
 
 # Versions, texts, pairs; codes whose names are titles that many share; several signatures of one operator.
-KEYED_OTHERWISE = {"versions", "messages", "settings", "error_codes", "operator_schemas"}
+KEYED_OTHERWISE = {"versions", "messages", "settings", "error_codes", "operator_schemas", "precision_limits"}
 
 
 @pytest.mark.parametrize("table", TABLES)

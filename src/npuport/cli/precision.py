@@ -130,6 +130,42 @@ def ranks(
     raise SystemExit(check_ranks(folder, json_))
 
 
+@app.command("check-ops", short_help="Judge every recorded operator call alone.")
+@guard()
+def check_ops(
+    dump: Annotated[Path, typer.Argument(metavar="DUMP", help="The recorded steps of a run, or the file of one step.")],
+    *,
+    only: Annotated[
+        str, typer.Option("--only", metavar="GLOB", help="Only these operators or modules, such as layers.7.attn.")
+    ] = "*",
+    device: Annotated[
+        str, typer.Option("--device", metavar="D", help="Execute each call again on npu, cuda or cpu, and judge that.")
+    ] = "",
+    reference: Annotated[
+        Path | None,
+        typer.Option("--reference", metavar="DUMP", help="The same steps of another device: errors may be as large."),
+    ] = None,
+    repro: Annotated[
+        Path | None, typer.Option("--repro", metavar="DIR", help="Write a script of its own for each wrong call.")
+    ] = None,
+    json_: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Judge every recorded operator call by its own inputs: its result against float64 on the CPU. No second run and no
+    device is needed; with one (`--device`) each call is executed there again.
+
+    Example: npuport precision check-ops npu_dump/ --only layers.7.attn --repro bug/
+
+    Exit codes: 0 every call that can be judged is right; 1 one is not; 2 misuse, or files that are no recorded steps.
+    """
+    import os
+
+    from npuport.cli.precision_check_ops import check_folder
+
+    if device.partition(":")[0] in ("", "cpu"):  # where torch_npu is installed and CANN is not
+        os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
+    raise SystemExit(check_folder(dump, only, device, reference, repro, json_))
+
+
 def _as_text(runs: list[Run], judgement: Judgement) -> Iterator[str]:
     from npuport.report.language import translate
 

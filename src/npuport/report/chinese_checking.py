@@ -8,4 +8,49 @@ CHECKING_SENTENCES = {
     "random": "随机算子",
     "cannot be executed: {reason}": "无法执行：{reason}",
     "an argument was not recorded ({what})": "有一个参数未被记录（{what}）",
+    "the values of a tensor were not recorded": "有张量的数值未被记录",
+    "no result was recorded": "没有记录结果",
+    "its shape is {shape}, that of the CPU {other}": "形状为 {shape}，CPU 结果为 {other}",
+    "{number} of {total} values are finite and should not be, or are not and should": (
+        "{total} 个值中有 {number} 个本不应有限却有限，或本应有限却不是"
+    ),
+    "{number} of {total} whole numbers differ": "{total} 个整数中有 {number} 个不同",
+    "{number} of {total} values differ; this operator computes nothing, every bit must agree": (
+        "{total} 个值中有 {number} 个不同；该算子不做计算，每一位都应一致"
+    ),
+    "its error is {error} of its size, {times} x what {dtype} and these inputs explain": (
+        "误差为自身大小的 {error}，是 {dtype} 与这些输入所能解释的 {times} 倍"
+    ),
+    "a value is {got} and should be {truth}: {times} x what {dtype} and these inputs explain": (
+        "有一个值为 {got}，应为 {truth}：是 {dtype} 与这些输入所能解释误差的 {times} 倍"
+    ),
+    (
+        "the published standard {standard} is not kept ({share} of the values, allowed {limit}); the CPU keeps it"
+    ): "不满足公开标准 {standard}（占 {share} 的值，允许 {limit}）；CPU 结果满足",
+    "its error is {times} x that of the reference ({measure}; the published limit is {limit})": (
+        "误差为参考的 {times} 倍（{measure}；公开上限为 {limit}）"
+    ),
+    "the result is {share} off as a whole": "结果整体偏差 {share}",
+    "the result is {factor} x what it should be": "结果是应有值的 {factor} 倍",
+    "within the error of {mode}, in which this device multiplies by default": (
+        "在 {mode} 的误差之内，该设备默认以此格式做乘法"
+    ),
+    "the same call of the reference is as far off": "参考运行的同一次调用偏差同样大",
+    "chose others among equal values": "在相等的值中选择了其他的",
+    (
+        "{path} holds statistics only: give --device, and each call is executed there with values generated in the "
+        "recorded range."
+    ): "{path} 只含统计量：请给出 --device，将在该设备上用记录范围内生成的数值执行每次调用。",
+    "{path} has no call that --only {pattern} means.": "{path} 中没有 --only {pattern} 所指的调用。",
+    "nothing can be executed on {device} here: {reason}": "此处无法在 {device} 上执行：{reason}",
+    "checking": "检查中",
+    "step {step}, rank {rank} ({device})": "第 {step} 步，rank {rank}（{device}）",
+    "{right} right, {wrong} wrong, {open} not judged": "{right} 次正确，{wrong} 次错误，{open} 次未判断",
+    "{number} more wrong call": "另外 {number} 次错误的调用",
+    "{number} more wrong calls": "另外 {number} 次错误的调用",
+    "executed again: ": "再次执行：",
+    "result {number}, {dtype} {shape}": "结果 {number}，{dtype} {shape}",
+    "executed again it is right: the fault is not in the operator alone (memory, order)": (
+        "再次执行结果正确：问题不只在算子本身（内存、执行顺序）"
+    ),
 }

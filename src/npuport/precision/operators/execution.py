@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -43,7 +43,7 @@ def execute(
     device: str = "cpu",
     change: Change | None = None,
 ) -> list[torch.Tensor]:
-    """The results of a call: what it returns, and of an operator that returns nothing what it wrote.
+    """The results of a call, as they are recorded: what it returns, and what else it wrote.
 
     Floating inputs are turned to ``floating`` first, complex ones to the dtype of two such; None leaves the dtypes as
     recorded. ``change`` is applied to each of them. The recorded tensors stay as they are.
@@ -70,7 +70,7 @@ def execute(
     except (RuntimeError, NotImplementedError, TypeError, ValueError, AttributeError, IndexError) as error:
         reason = str(error).strip().partition("\n")[0][:200]
         raise NotExecutableError(say("cannot be executed: {reason}", reason=reason)) from error
-    return list(_tensors(result if result is not None else _written(function, arguments, keywords)))
+    return list(_tensors(with_written(function, arguments, keywords, result)))
 
 
 class _Inputs:
@@ -81,6 +81,8 @@ class _Inputs:
 
     def value(self, value: Any) -> Any:
         if isinstance(value, TensorRef):
+            if value.storage not in self._step.storages:
+                raise NotExecutableError(say("the values of a tensor were not recorded"))
             return self._tensor(self._step.tensor(value))
         if isinstance(value, tuple) and value and isinstance(value[0], str) and len(value) == 2:
             what, name = value
@@ -115,10 +117,25 @@ def _tensors(value: Any) -> Iterator[torch.Tensor]:
             yield from _tensors(one)
 
 
-def _written(function: Any, arguments: list[Any], keywords: dict[str, Any]) -> list[Any]:
-    """What an operator that returns nothing has written."""
-    return [
-        arguments[position] if position < len(arguments) else keywords.get(argument.name)
-        for position, argument in enumerate(function._schema.arguments)
-        if argument.alias_info is not None and argument.alias_info.is_write
-    ]
+def written(function: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Iterator[torch.Tensor]:
+    """The tensors that an operator changes. Of the statistics of a batch norm not every schema says so."""
+    name = function.__name__
+    updates = "batch_norm" in name and not any(word in name for word in ("backward", "no_training"))
+    for position, argument in enumerate(function._schema.arguments):
+        is_statistic = updates and argument.name in ("running_mean", "running_var")
+        if is_statistic or (argument.alias_info is not None and argument.alias_info.is_write):
+            yield from _tensors(arguments[position] if position < len(arguments) else keywords.get(argument.name))
+
+
+def with_written(function: Any, arguments: Sequence[Any], keywords: Mapping[str, Any], result: Any) -> Any:
+    """What an operator made: its result, and behind it the tensors that it wrote and does not return."""
+    returned = {_identity(tensor) for tensor in _tensors(result)}
+    more = [one for one in written(function, arguments, keywords) if _identity(one) not in returned]
+    if not more:
+        return result
+    return (*(result if isinstance(result, list | tuple) else () if result is None else (result,)), *more)
+
+
+def _identity(tensor: torch.Tensor) -> int:
+    """The same for tensors of one storage; a sparse tensor has none."""
+    return int(tensor.untyped_storage()._cdata) if tensor.layout is torch.strided else id(tensor)

@@ -20,6 +20,7 @@ from torch.utils.data import get_worker_info
 
 from npuport.precision.operators import communication
 from npuport.precision.operators.calls import Call, Step, TensorRef, write_step
+from npuport.precision.operators.execution import with_written, written
 from npuport.precision.operators.modules import Modules
 
 
@@ -99,15 +100,15 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]  # torch gives it no ty
         result = func(*args, **kwargs)
         if communication.is_pretended(type(result)):
             return result
-        for tensor in (*_written(func, args, kwargs), *communication.written_by(name, args)):
-            if (known := self._known.get(_identity(tensor))) is not None:
+        for tensor in (*written(func, args, kwargs), *communication.written_by(name, args)):
+            if tensor.layout is torch.strided and (known := self._known.get(_identity(tensor))) is not None:
                 known.is_written = True
         module, phase, line = self._place()
         if communication.is_collective(name):
             inputs = communication.with_group(func, inputs[0]), inputs[1]
             outputs = self._soon(communication.results_of(name, args, result))
         else:
-            outputs = self._values(result)
+            outputs = self._values(with_written(func, args, kwargs, result))
         self._calls.append(Call(len(self._calls), name, module, phase, inputs[0], inputs[1], outputs, line))
         return result
 
@@ -164,6 +165,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]  # torch gives it no ty
     def _reference(self, tensor: torch.Tensor) -> Any:
         if tensor.layout is not torch.strided or tensor.is_quantized or type(tensor) not in _PLAIN:
             return ("object", f"{type(tensor).__name__} {tensor.layout}")
+        if tensor._is_zerotensor() or tensor.is_conj() or tensor.is_neg():
+            return ("object", "a lazy view")  # its storage is not its values; a zero tensor has none at all
         if tensor.device.type not in ("cpu", "meta"):
             self._device = tensor.device.type
         identity = _identity(tensor)
@@ -283,17 +286,6 @@ def _makes_only_views(func: Any) -> bool:
     """Whether an operator's results look into its inputs and nothing is written."""
     returns = func._schema.returns
     return bool(returns) and all(one.alias_info is not None and not one.alias_info.is_write for one in returns)
-
-
-def _written(func: Any, args: Any, kwargs: Any) -> Iterator[torch.Tensor]:
-    """The tensors that an operator changed."""
-    for position, argument in enumerate(func._schema.arguments):
-        if argument.alias_info is None or not argument.alias_info.is_write:
-            continue
-        value = args[position] if position < len(args) else kwargs.get(argument.name)
-        for one in value if isinstance(value, list | tuple) else (value,):
-            if isinstance(one, torch.Tensor):
-                yield one
 
 
 def _line() -> str:

@@ -1,0 +1,191 @@
+"""What `npuport precision check-ops` says."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from npuport.cli.shared import CLEAN, FINDINGS, progress
+from npuport.errors import UserError
+
+if TYPE_CHECKING:
+    from npuport.precision.checking.calls import CallCheck
+    from npuport.precision.checking.judging import ResultCheck
+    from npuport.precision.operators.calls import Call, Step
+
+_SHOWN = 10
+
+
+@dataclass
+class _Checked:
+    """What became of one step of one rank."""
+
+    step: Step
+    counts: Counter[str] = field(default_factory=Counter)
+    reasons: Counter[str] = field(default_factory=Counter)
+    failures: list[tuple[CallCheck, Path | None]] = field(default_factory=list)
+
+
+def check_folder(
+    dump: Path, only: str, device: str, reference: Path | None, repro: Path | None, as_json: bool
+) -> int:  # fmt: skip
+    """Check the calls of every step of a folder, or of one file; the exit code."""
+    from npuport.cli.precision_compare import recorded_steps
+    from npuport.precision.operators.calls import read_step
+
+    if device:
+        _require(device)
+    files = {(0, 0): dump} if dump.is_file() else dict(sorted(recorded_steps(dump).items()))
+    others = {} if reference is None else {(0, 0): reference} if reference.is_file() else recorded_steps(reference)
+    if reference is not None and not files.keys() & others.keys():
+        raise UserError(
+            "{reference} and {candidate} have no recorded step in common.", reference=reference, candidate=dump
+        )
+    checked = []
+    for key, path in files.items():
+        step = read_step(path)
+        if not step.has_tensors and not device:
+            raise UserError(
+                "{path} holds statistics only: give --device, and each call is executed there with values generated in "
+                "the recorded range.",
+                path=path,
+            )
+        other = read_step(others[key]) if key in others else None
+        checked.append(_check(step, only, device, other, repro))
+    if not any(one.counts for one in checked):
+        raise UserError("{path} has no call that --only {pattern} means.", path=dump, pattern=only)
+    if as_json:
+        print(json.dumps([_as_json(one) for one in checked], ensure_ascii=False, indent=2))
+    else:
+        print("\n".join(line for one in checked for line in _as_text(one)))
+    return FINDINGS if any(one.failures for one in checked) else CLEAN
+
+
+def _require(device: str) -> None:
+    import torch
+
+    try:
+        torch.ones(1, device=device)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).strip().partition("\n")[0]
+        raise UserError("nothing can be executed on {device} here: {reason}", device=device, reason=reason) from error
+
+
+def _check(step: Step, only: str, device: str, reference: Step | None, repro: Path | None) -> _Checked:
+    from npuport.precision.checking.calls import check_call, is_chosen
+    from npuport.precision.checking.generating import generated
+    from npuport.precision.checking.reproduction import write_reproduction
+    from npuport.report.language import translate
+
+    pairs = _same_calls(reference, step)
+    done = _Checked(step)
+    with progress(len(step.calls), translate("checking")) as advance:
+        for call in step.calls:
+            if is_chosen(call, only):
+                same = pairs.get(call.index)
+                one = check_call(call, step, device, (same, reference) if same is not None and reference else None)
+                done.counts[one.status] += 1
+                if one.reason is not None:
+                    done.reasons[translate(one.reason.template, **one.reason.values)] += 1
+                if one.status == "fail":
+                    whole = step if step.has_tensors else generated(call, step)
+                    script = write_reproduction(repro, one, whole, not step.has_tensors) if repro else None
+                    done.failures.append((one, script))
+            if advance is not None:
+                advance(1)
+    return done
+
+
+def _same_calls(reference: Step | None, step: Step) -> dict[int, Call]:
+    """The reference's call for the index of each call that has one."""
+    from npuport.precision.operators.alignment import align
+
+    if reference is None:
+        return {}
+    return {candidate.index: same for same, candidate in align(reference.calls, step.calls).pairs}
+
+
+def _as_text(one: _Checked) -> Iterator[str]:
+    from npuport.report.language import counted, translate
+
+    name = translate("step {step}, rank {rank} ({device})", step=one.step.step, rank=one.step.rank,
+                     device=one.step.device)  # fmt: skip
+    numbers = translate(
+        "{right} right, {wrong} wrong, {open} not judged",
+        right=one.counts["pass"], wrong=one.counts["fail"], open=one.counts["not judged"],
+    )  # fmt: skip
+    yield f"{name}: {counted(sum(one.counts.values()), 'operator call')}: {numbers}"
+    for reason, number in one.reasons.most_common(4):
+        yield f"  · {number}  {reason}"
+    for number, (check, script) in enumerate(one.failures[:_SHOWN], 1):
+        yield from _failure(number, check, script)
+    if len(one.failures) > _SHOWN:
+        yield "  … " + counted(len(one.failures) - _SHOWN, "more wrong call")
+
+
+def _failure(number: int, check: CallCheck, script: Path | None) -> Iterator[str]:
+    from npuport.report.language import translate
+
+    call = check.call
+    place = f"{call.module} · " if call.module else ""
+    line = f"      {call.line}" if call.line else ""
+    yield f"  {number}  {place}{call.operator} ({call.phase}){line}"
+    for which, results in (("", check.results), (translate("executed again: "), check.again)):
+        for one in results:
+            if not one.holds and one.text is not None:
+                what = translate("result {number}, {dtype} {shape}", number=one.position, dtype=one.dtype,
+                                 shape=list(one.shape))  # fmt: skip
+                yield f"     {which}{what}: {translate(one.text.template, **one.text.values)}"
+    if check.again and all(one.holds for one in check.again):
+        yield "     " + translate("executed again it is right: the fault is not in the operator alone (memory, order)")
+    if script is not None:
+        yield f"     {script}"
+
+
+def _as_json(one: _Checked) -> dict[str, Any]:
+    return {
+        "version": 1,
+        "step": one.step.step,
+        "rank": one.step.rank,
+        "device": one.step.device,
+        "right": one.counts["pass"],
+        "wrong": one.counts["fail"],
+        "not_judged": one.counts["not judged"],
+        "reasons": dict(one.reasons),
+        "failures": [
+            {
+                "operator": check.call.operator,
+                "module": check.call.module,
+                "phase": check.call.phase,
+                "line": check.call.line or None,
+                "index": check.call.index,
+                "results": [_result(result) for result in check.results],
+                "again": [_result(result) for result in check.again],
+                "is_repeated": check.is_repeated,
+                "reproduction": str(script) if script is not None else None,
+            }
+            for check, script in one.failures
+        ],
+    }
+
+
+def _result(one: ResultCheck) -> dict[str, Any]:
+    return {
+        "position": one.position,
+        "dtype": one.dtype,
+        "shape": list(one.shape),
+        "holds": one.holds,
+        "error": _number(one.relative),
+        "allowed": _number(one.limit),
+        "times": _number(one.times),
+        "text": str(one.text) if one.text is not None else None,
+    }
+
+
+def _number(value: float) -> float | None:
+    """JSON has no infinity."""
+    return value if abs(value) < float("inf") else None

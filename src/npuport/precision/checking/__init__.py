@@ -1,0 +1,1 @@
+"""Every recorded call judged alone: its result against what its own inputs give in float64."""
