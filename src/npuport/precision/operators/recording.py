@@ -167,7 +167,9 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]  # torch gives it no ty
             return ("object", f"{type(tensor).__name__} {tensor.layout}")
         if tensor._is_zerotensor() or tensor.is_conj() or tensor.is_neg():
             return ("object", "a lazy view")  # its storage is not its values; a zero tensor has none at all
-        if tensor.device.type not in ("cpu", "meta"):
+        if tensor.device.type == "meta":
+            return ("object", "a tensor without values")
+        if tensor.device.type != "cpu":
             self._device = tensor.device.type
         identity = _identity(tensor)
         known = self._known.get(identity)
