@@ -122,3 +122,14 @@ def test_without_cann_one_line_says_what_to_do(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert done.stderr.startswith("npuport: torch does not load here: libascendcl.so")
     assert "npuport run --sim" in done.stderr and "Traceback" not in done.stderr
+    environment |= {"NPUPORT_DEVICE": "cpu"}
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode != 0, "torch loads torch_npu if the user says so"
+    del environment["TORCH_DEVICE_BACKEND_AUTOLOAD"]
+    for start in (command, [sys.executable, "-m", "npuport.auto", "train.py"]):
+        done = subprocess.run(
+            start, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120, check=False
+        )
+        assert (done.returncode, done.stderr) == (0, "")

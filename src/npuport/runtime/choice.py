@@ -8,6 +8,8 @@ from npuport.errors import UserError
 from npuport.runtime.installed import spec_of, torch_says
 
 VARIABLE = "NPUPORT_DEVICE"
+AUTOLOAD = "TORCH_DEVICE_BACKEND_AUTOLOAD"
+"""With 0, torch does not import torch_npu, which fails without CANN, at the end of its own import."""
 
 
 def asked() -> str:
@@ -20,6 +22,11 @@ def asked() -> str:
     if value not in {"", "npu", "cuda", "cpu"}:
         raise UserError("{variable}={value} is none of npu, cuda, cpu", variable=VARIABLE, value=value)
     return value
+
+
+def without_npu() -> dict[str, str]:
+    """What has torch load without torch_npu where NPUPORT_DEVICE asks for another device, unless the user set it."""
+    return {AUTOLOAD: "0"} if asked() in {"cuda", "cpu"} and AUTOLOAD not in os.environ else {}
 
 
 def wants_npu() -> bool:
@@ -58,7 +65,8 @@ def wants_usable_npu() -> bool:
             ctypes.CDLL("libascendcl.so")
         except OSError as error:
             raise UserError(
-                "torch does not load here: {cause}\n  set up CANN, or use the simulated NPU: npuport run --sim …",
+                "torch does not load here: {cause}\n  set up CANN, or use the simulated NPU: npuport run --sim …\n"
+                "  or no NPU at all: NPUPORT_DEVICE=cpu npuport run …",
                 cause=error,
             ) from error
     return wanted

@@ -11,7 +11,7 @@ from typing import NoReturn
 from npuport.errors import UserError
 from npuport.runtime import scripts
 from npuport.runtime.activation import activate, is_active
-from npuport.runtime.choice import wants_usable_npu
+from npuport.runtime.choice import wants_usable_npu, without_npu
 from npuport.runtime.importer import is_own
 
 
@@ -53,6 +53,7 @@ def _activated() -> bool:
         return True
     try:
         wanted = wants_usable_npu()
+        os.environ.update(without_npu())
     except UserError as error:
         print(f"npuport: {error}", file=sys.stderr)
         raise SystemExit(2) from None

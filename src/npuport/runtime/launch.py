@@ -43,7 +43,7 @@ def run(command: Sequence[str], reports: Sequence[Path] = (), *, summary: bool =
     """
     check_reports(reports)
     arguments = processes.with_interpreter(command)
-    inside = {**os.environ, **environment()}
+    inside = {**os.environ, **environment(), **choice.without_npu()}
     on_npu = _wants_npu(arguments[0], inside)
     if not reports and not summary:
         return processes.run_child(arguments, inside)
