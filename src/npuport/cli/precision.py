@@ -166,6 +166,30 @@ def check_ops(
     raise SystemExit(check_folder(dump, only, device, reference, repro, json_))
 
 
+@app.command(short_help="Say what is wrong with gradients, weights and updates of a training.")
+@guard()
+def state(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="What `npuport run --monitor DIR` wrote: the folder.")],
+    candidate: Annotated[
+        Path | None,
+        typer.Argument(metavar="[CANDIDATE]", help="The same of a run to compare it with.", show_default=False),
+    ] = None,
+    *,
+    all_layers: Annotated[bool, typer.Option("--all", help="Every layer, however many.")] = False,
+    json_: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Show the layers of a training over its steps, and what is wrong with it.
+
+    Of two runs the gradients of the first step are compared layer by layer, in the order of the backward pass: whether
+    a difference jumps at one layer, or grows as noise does.
+
+    Exit codes: 0 nothing is wrong; 1 something is; 2 misuse, or files that hold no training.
+    """
+    from npuport.cli.precision_state import state as judge_state
+
+    raise SystemExit(judge_state(run, candidate, all_layers, json_))
+
+
 def _as_text(runs: list[Run], judgement: Judgement) -> Iterator[str]:
     from npuport.report.language import translate
 

@@ -67,6 +67,14 @@ def run(
             help="Write down what the training is made of, for `npuport precision preflight`.",
         ),
     ] = None,
+    monitor: Annotated[
+        Path | None,
+        typer.Option(
+            "--monitor",
+            metavar="DIR",
+            help="Write down gradients, weights, updates and loss of every step, for `npuport precision state`.",
+        ),
+    ] = None,
     deterministic: Annotated[
         bool,
         typer.Option("--deterministic", help="Seed everything, and set all switches for computing the same again."),
@@ -88,7 +96,7 @@ def run(
         command = [sys.executable, "-m", *command]
     if dump is not None:
         _record(dump, dump_steps)
-    _watch(preflight or dump, deterministic, seed, no_dropout, strict)
+    _watch(preflight or dump, monitor, deterministic, seed, no_dropout, strict)
     if also:
         from npuport.runtime.importer import ALSO
 
@@ -127,11 +135,15 @@ def _record(folder: Path, steps: str) -> None:
     )
 
 
-def _watch(facts: Path | None, deterministic: bool, seed: int, no_dropout: bool, strict: bool) -> None:
-    from npuport.cli.run_watching import make_deterministic, write_facts
+def _watch(
+    facts: Path | None, state: Path | None, deterministic: bool, seed: int, no_dropout: bool, strict: bool
+) -> None:
+    from npuport.cli.run_watching import make_deterministic, write_facts, write_state
 
     if facts is not None:
         write_facts(facts)
+    if state is not None:
+        write_state(state)
     if deterministic:
         make_deterministic(seed, no_dropout, strict)
     elif no_dropout:

@@ -11,11 +11,22 @@ from npuport.errors import UserError
 
 def write_facts(folder: Path) -> None:
     """--preflight: each process writes down what its training is made of."""
-    from npuport.precision.preflight.starting import FOLDER
+    from npuport.precision.starting import FACTS
 
     if any(folder.glob("run*.json")):
         raise UserError("{path} holds facts of a run already: choose another folder, or remove them.", path=folder)
-    _start({FOLDER: str(folder.resolve())})
+    _start({FACTS: str(folder.resolve())})
+
+
+def write_state(folder: Path) -> None:
+    """--monitor: each process writes down the state of its training at each step."""
+    from npuport.precision.starting import STATE
+
+    if any(folder.glob("state.rank*.jsonl")):
+        raise UserError(
+            "{path} holds the state of a training already: choose another folder, or remove it.", path=folder
+        )
+    _start({STATE: str(folder.resolve())})
 
 
 def make_deterministic(seed: int, no_dropout: bool, strict: bool) -> None:

@@ -12,6 +12,7 @@ from npuport.report.chinese_precision import PRECISION_SENTENCES
 from npuport.report.chinese_preflight import PREFLIGHT_SENTENCES
 from npuport.report.chinese_reasons import REASONS
 from npuport.report.chinese_run import RUN_SENTENCES
+from npuport.report.chinese_state import STATE_SENTENCES
 from npuport.report.chinese_statistics import STATISTICS_SENTENCES
 
 SENTENCES = {
@@ -247,6 +248,7 @@ SENTENCES = {
     **PRECISION_SENTENCES,
     **PERFORMANCE_SENTENCES,
     **PREFLIGHT_SENTENCES,
+    **STATE_SENTENCES,
     **PLAN_SENTENCES,
     **REASONS,
 }

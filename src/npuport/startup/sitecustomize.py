@@ -59,6 +59,6 @@ if os.environ.get("NPUPORT_DUMP"):
     _begin("npuport.precision.operators.starting", "follow_torch")
 if os.environ.get("NPUPORT_DETERMINISTIC"):
     _begin("npuport.precision.preflight.determinism", "follow_imports")
-if os.environ.get("NPUPORT_PREFLIGHT"):
-    _begin("npuport.precision.preflight.starting", "follow_torch")
+if os.environ.get("NPUPORT_PREFLIGHT") or os.environ.get("NPUPORT_MONITOR"):
+    _begin("npuport.precision.starting", "follow_torch")
 _hand_over()

@@ -1,0 +1,1 @@
+"""Gradients, weights and optimizer states over the steps of a training: recorded, judged, compared."""

@@ -1,0 +1,84 @@
+"""Chinese sentences of `npuport precision state`."""
+
+from __future__ import annotations
+
+STATE_SENTENCES = {
+    "Nothing is wrong with it.": "没有异常。",
+    "cosine": "余弦",
+    "difference": "差异",
+    "each step changes the weights by {share} of their size": "每一步改变权重的幅度达其大小的 {share}",
+    "gradient norm": "梯度范数",
+    "has gradients, but its weights stay: a step changes less than {share} of them": (
+        "有梯度，但权重不变：一步的改变小于其 {share}"
+    ),
+    "in the first step all layers differ by about as much, {error} at most ({layer}), as noise does": (
+        "第一步各层的差异大致相同，最多 {error}（{layer}），如同噪声"
+    ),
+    (
+        "in the first step the difference grows smoothly on its way back, by {growth} for each layer, up "
+        "to {error} in {layer}: that is how noise is amplified through depth, no sign of a wrong layer"
+    ): (
+        "第一步的差异在反向传播中平滑增大，每层 {growth} 倍，在 {layer}"
+        " 达到 {error}：这是噪声随深度放大的表现，并不说明某层有错"
+    ),
+    (
+        "in the first step the difference jumps at {layer}, and all layers before it have it: look at what "
+        "{layer} computes in its backward pass, and at what is between it and the layer behind"
+    ): ("第一步的差异在 {layer} 处突增，其前的各层都有：请查看 {layer} 在反向中计算的内容，以及它与后一层之间的部分"),
+    (
+        "in the first step the gradients differ from the last layer on, by {error}: the forward pass, the "
+        "loss or the batch differs already"
+    ): ("第一步的梯度从最后一层起就不同，相差 {error}：前向、loss 或批数据已经不同"),
+    "in the first step {layer} alone differs, by {error}: look at its own gradient": (
+        "第一步只有 {layer} 不同，相差 {error}：请查看它自身的梯度"
+    ),
+    "loss scale {scale}, {steps} steps left out in a row": "loss scale 为 {scale}，连续跳过 {steps} 步",
+    "loss {first} … {last}": "loss {first} … {last}",
+    "no gradient arrives any more": "不再有梯度到达",
+    "norm ratio": "范数比",
+    "step {step}": "第 {step} 步",
+    "step {step}, in the order of the backward pass": "第 {step} 步，按反向传播的顺序",
+    "the gradient is exactly zero for {steps} steps and more": "梯度至少连续 {steps} 步恰为零",
+    "the gradient norm is {factor} times the largest of the {steps} steps before": (
+        "梯度范数是此前 {steps} 步最大值的 {factor} 倍"
+    ),
+    "the gradient norm is {factor} times what it was in the first steps, and stays so": (
+        "梯度范数是最初几步的 {factor} 倍，并一直如此"
+    ),
+    "the gradient of {layer} is not finite in one run": "{layer} 的梯度在一次运行中不是有限值",
+    "the gradient of {number} layers is less than {share} of the others', up to this one in the backward pass": (
+        "{number} 层的梯度不到其他层的 {share}，在反向传播中从此层开始"
+    ),
+    "the gradients of the first step agree: the largest difference is {error}": (
+        "第一步的梯度一致：最大差异为 {error}"
+    ),
+    "the loss grows: {last} in the end, {first} in the beginning": "loss 增大：最后为 {last}，最初为 {first}",
+    "the loss is not finite": "loss 不是有限值",
+    "the loss is {loss}, before it was about {usual}": "loss 为 {loss}，此前约为 {usual}",
+    "the losses differ by more than 1 % from step {step} on": "从第 {step} 步起 loss 相差超过 1 %",
+    "the weights are {factor} times as large as in the beginning": "权重是最初的 {factor} 倍",
+    "update ratio": "更新比例",
+    "weight norm": "权重范数",
+    "{number} left out": "跳过 {number} 步",
+    "{number} more layer": "另外 {number} 层",
+    "{number} more layers": "另外 {number} 层",
+    "{number} more of this kind": "同类还有 {number} 条",
+    "{number} values of the gradient are not finite": "梯度中有 {number} 个值不是有限值",
+    "{number} weights differ between ranks ({ranks} beside the others), seen at step {step}: {names}": (
+        "{number} 个权重在各 rank 间不同（{ranks} 与其他不同），在第 {step} 步发现：{names}"
+    ),
+    (
+        "{path} holds no state of a training (state.rank0.jsonl). It is written by npuport run --monitor "
+        "{path} -- COMMAND"
+    ): ("{path} 中没有训练状态（state.rank0.jsonl）。请用 npuport run --monitor {path} -- COMMAND 记录"),
+    "{path} holds no state of a training, or not of this version of npuport.": (
+        "{path} 不是训练状态，或不属于此版本的 npuport。"
+    ),
+    "{path} holds no step: the run ended before its first optimizer step.": (
+        "{path} 中没有任何步：运行在第一次优化器更新之前就结束了。"
+    ),
+    "{path} holds the state of a training already: choose another folder, or remove it.": (
+        "{path} 中已有训练状态：请换一个目录，或先删除它。"
+    ),
+    "{reference} and {candidate} have no step and layer in common.": ("{reference} 与 {candidate} 没有共同的步和层。"),
+}
