@@ -207,3 +207,10 @@ def test_without_a_device_the_phases_are_the_parts() -> None:
     found = parts(made(events=training_step(), device="cpu"))
     assert found == {"DATA": 100, "FORWARD": 200, "BACKWARD": 190, "OPTIMIZER": 100, "GAP": 410}
     assert Part.SYNCHRONISATION.name not in found
+
+
+def test_a_copy_to_pageable_memory_blocks_whatever_it_is_called() -> None:
+    call = event("cudaMemcpyAsync", 500, 1000, "runtime")
+    for name, part in (("DtoH (Device -> Pageable)", "SYNCHRONISATION"), ("HtoD (Pinned -> Device)", "DISPATCH")):
+        copy = kernel(450, 500, 500, kind="copy", name=f"Memcpy {name}")
+        assert parts(made(events=[call], kernels=[kernel(0, 450, 0), copy]))[part] == 500

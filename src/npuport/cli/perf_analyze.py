@@ -81,7 +81,9 @@ def _title(rank: RankAnalysis) -> str:
     if profile.rank is not None:
         words.append(translate("rank {rank}", rank=profile.rank))
     words += [profile.device.upper(), *(f"{name} {version}" for name, version in profile.versions.items())]
-    return " · ".join([*words, counted(len(rank.splits), "step")])
+    unmarked = any(one.step is None for one in rank.splits)
+    steps = translate("no step is marked: all of it counts as one") if unmarked else counted(len(rank.splits), "step")
+    return " · ".join([*words, steps])
 
 
 def _parts(rank: RankAnalysis) -> Iterator[str]:

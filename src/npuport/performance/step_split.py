@@ -66,7 +66,7 @@ _ORDER = (Phase.BACKWARD, Phase.FORWARD, Phase.OPTIMIZER, Phase.DATA, Phase.OTHE
 _COMPILING = r"^aclopCompile|^aclGenGraphAndDump|^cuModuleLoad|^cuLibraryLoad|^hipModuleLoad"
 _ALLOCATING = r"^aclrt(Malloc|Free)|^aclMallocMemInner|^aclrt(Reserve|Release|Map|Unmap)Mem|^(cuda|hip)(Malloc|Free)"
 _BLOCKING_CALLS = (
-    r"^aclrtSynchronize|^(cuda|hip)(Stream|Device|Event)Synchronize|^(cuda|hip)Memcpy(2D|3D)?$|^aclrtMemcpy$"
+    r"^aclrtSynchronize|^(cuda|hip)(Stream|Device|Event)Synchronize|^(cuda|hip)Memcpy(2D|3D|WithStream)?$|^aclrtMemcpy$"
 )
 # Operators that hand a value of a tensor to Python: with a device, they wait for it.
 BLOCKING_OPERATORS = r"^aten::(item|_local_scalar_dense|is_nonzero|nonzero|equal|_unique2|masked_select)$"
@@ -80,7 +80,7 @@ class StepSplit:
     ``overlapped`` that of both; ``transmit`` and ``wait`` divide the communication where the profile tells them apart.
     """
 
-    step: int
+    step: int | None
     start_ns: int
     end_ns: int
     spans: Mapping[Part, Spans]
@@ -110,6 +110,7 @@ class Timeline:
     operations: Spans  # collectives
     transmit: Spans
     wait: Spans  # collectives that wait, where the profile tells
+    blocking: pl.Series  # ids of events in which the host waits for the device
     reasons: Mapping[Part, Spans]  # what the host does; in the order in which one explains idleness
     phases: Phases
     host_only: bool
@@ -121,6 +122,7 @@ def timeline_of(profile: Profile) -> Timeline:
     kind = profile.communication["kind"].cast(pl.String)
     operations = spans_of(profile.communication.filter(kind == "operation"))
     transmit = intersect(spans_of(profile.communication.filter(kind == "transmit")), operations)
+    blocking = blocking_events(profile)
     told = profile.communication.filter(kind != "operation").height > 0
     return Timeline(
         computing=spans_of(profile.kernels.filter(pl.col("kind").cast(pl.String) == "kernel")),
@@ -128,7 +130,8 @@ def timeline_of(profile: Profile) -> Timeline:
         operations=operations,
         transmit=transmit,
         wait=subtract(operations, transmit) if told else [],
-        reasons=_reasons(profile, phases),
+        blocking=blocking,
+        reasons=_reasons(profile, phases, blocking),
         phases=phases,
         host_only=profile.kernels.is_empty() and not operations,
     )
@@ -142,7 +145,7 @@ def split_steps(profile: Profile, timeline: Timeline) -> list[StepSplit]:
     ]
 
 
-def _split(timeline: Timeline, step: int, start: int, end: int) -> StepSplit:
+def _split(timeline: Timeline, step: int | None, start: int, end: int) -> StepSplit:
     computing = clip(timeline.computing, start, end)
     operations = clip(timeline.operations, start, end)
     layers = _host_layers(timeline) if timeline.host_only else _device_layers(timeline, computing, start, end)
@@ -240,12 +243,21 @@ def with_phase(kernels: pl.DataFrame, phases: Phases, steps: pl.DataFrame) -> pl
     )
 
 
-def blocking(events: pl.DataFrame) -> pl.Expr:
-    """Which events are the host waiting for the device: calls that block, or operators where no calls were recorded."""
+def blocking_events(profile: Profile) -> pl.Series:
+    """The ids of events in which the host waits for the device.
+
+    These are calls that block, and copies from or to pageable memory, which block whatever they are called; where no
+    calls were recorded, operators that hand a value to Python.
+    """
     name, category = pl.col("name").cast(pl.String), pl.col("category").cast(pl.String)
-    if events.select((category == Category.RUNTIME).any()).item():
-        return (category == Category.RUNTIME) & name.str.contains(_BLOCKING_CALLS)
-    return (category == Category.OPERATOR) & name.str.contains(BLOCKING_OPERATORS)
+    calls = profile.events.filter(category == Category.RUNTIME)
+    if calls.is_empty():
+        return profile.events.filter((category == Category.OPERATOR) & name.str.contains(BLOCKING_OPERATORS))["id"]
+    pageable = profile.kernels.filter(name.str.contains("Pageable")).select("launch_thread", "launch_ns")
+    copying = calls.filter(name.str.contains("Memcpy")).join(
+        pageable, left_on=["thread", "start_ns"], right_on=["launch_thread", "launch_ns"], how="semi"
+    )
+    return pl.concat([calls.filter(name.str.contains(_BLOCKING_CALLS))["id"], copying["id"]]).unique()
 
 
 def allocating() -> pl.Expr:
@@ -254,7 +266,7 @@ def allocating() -> pl.Expr:
     return (category == Category.RUNTIME) & name.str.contains(_ALLOCATING)
 
 
-def _reasons(profile: Profile, phases: Phases) -> dict[Part, Spans]:
+def _reasons(profile: Profile, phases: Phases, blocking: pl.Series) -> dict[Part, Spans]:
     """What the host was doing, in the order in which one thing explains an idle device before another."""
     name = pl.col("name").cast(pl.String)
     category = pl.col("category").cast(pl.String)
@@ -267,7 +279,7 @@ def _reasons(profile: Profile, phases: Phases) -> dict[Part, Spans]:
         (Part.COLLECTOR, category == Category.COLLECTOR),
         (Part.COMPILE, runtime & name.str.contains(_COMPILING)),
         (Part.ALLOCATOR, allocating()),
-        (Part.SYNCHRONISATION, blocking(profile.events)),
+        (Part.SYNCHRONISATION, pl.col("id").is_in(blocking.implode())),
         (Part.DISPATCH, working),
     )
     spans = {part: spans_of(profile.events.filter(wanted)) for part, wanted in chosen}

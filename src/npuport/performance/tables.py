@@ -81,7 +81,7 @@ MEMORY: Schema = {
 }
 
 STEPS: Schema = {
-    "step": pl.Int64,
+    "step": pl.Int64,  # null where no step was marked: the whole profile counts as one
     "start_ns": pl.Int64,
     "end_ns": pl.Int64,
     "thread": pl.Int64,  # the thread that runs the training loop; null where no host events were recorded

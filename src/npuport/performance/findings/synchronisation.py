@@ -12,9 +12,9 @@ import polars as pl
 from npuport.findings import Sentence, say
 from npuport.performance.findings.base import Confidence, Context, PerformanceFinding, milliseconds
 from npuport.performance.findings.lines import lines_of, short
-from npuport.performance.intervals import Span, total, union
+from npuport.performance.intervals import Span, Spans, total, union
 from npuport.performance.phases import Phase
-from npuport.performance.step_split import BLOCKING_OPERATORS, blocking
+from npuport.performance.step_split import BLOCKING_OPERATORS
 from npuport.performance.tables import Category
 
 _COPIES = ("aten::to", "aten::_to_copy", "aten::copy_")
@@ -28,8 +28,12 @@ class _Wait:
 
     event: int
     name: str
-    span: Span
+    spans: Spans
     lines: tuple[str, ...]  # of the user's code, innermost first
+
+    @property
+    def time(self) -> int:
+        return total(self.spans)
 
 
 def blocking_lines(context: Context) -> Iterator[PerformanceFinding]:
@@ -44,10 +48,10 @@ def blocking_lines(context: Context) -> Iterator[PerformanceFinding]:
 
 
 def _finding(context: Context, line: str, name: str, waits: list[_Wait]) -> PerformanceFinding:
-    spans = union(wait.span for wait in waits)
+    spans = union(span for wait in waits for span in wait.spans)
     cost = context.per_step(total(context.in_steps(spans)))
     free = context.without_computing(spans)
-    longest = max(waits, key=lambda wait: wait.span[1] - wait.span[0])
+    longest = max(waits, key=lambda wait: wait.time)
     count = f"{len(waits) / len(context.splits):,.3g}"
     return PerformanceFinding(
         code="NT101",
@@ -57,9 +61,9 @@ def _finding(context: Context, line: str, name: str, waits: list[_Wait]) -> Perf
             operator=name,
             count=count,
             time=milliseconds(cost),
-            longest=milliseconds(longest.span[1] - longest.span[0]),
+            longest=milliseconds(longest.time),
         ),
-        fix=_fix(context, name, longest.span),
+        fix=_fix(context, name, longest.spans[0]),
         check=say("{operator} is gone from the steps that do not need it", operator=name),
         cost_ns=cost,
         gain_ns=context.gain(free),
@@ -70,7 +74,7 @@ def _finding(context: Context, line: str, name: str, waits: list[_Wait]) -> Perf
         details={
             "operator": name,
             "waits": len(waits) / len(context.splits),
-            "longest_ms": (longest.span[1] - longest.span[0]) / 1e6,
+            "longest_ms": longest.time / 1e6,
             "callers": [short(one) for one in longest.lines],
         },
     )
@@ -94,27 +98,34 @@ def _before_forward(context: Context, time: int) -> bool:
 
 def _waits(context: Context) -> Iterator[_Wait]:
     """The longest waits, each once: an operator that blocks in two calls is one wait."""
-    events = context.events
     length = pl.col("end_ns") - pl.col("start_ns")
-    found = events.filter(blocking(events)).sort(length, descending=True).head(_FOLLOWED)
-    seen: set[int] = set()
+    blocks = pl.col("id").is_in(context.timeline.blocking.implode())
+    found = context.events.filter(blocks).sort(length, descending=True).head(_FOLLOWED)
+    roots: dict[int, Mapping[str, Any]] = {}
+    calls: dict[int, list[Span]] = {}
     for row in found.iter_rows(named=True):
         around = context.around(row)
         operators = around.filter((pl.col("category") == Category.OPERATOR) & pl.col("name").str.contains(_OPERATOR))
         root = operators.row(-1, named=True) if operators.height else row
         # An operator takes numbers as tensors of the CPU, and reads them with aten::item, which blocks nothing.
-        reads_number = re.search(BLOCKING_OPERATORS, row["name"]) and not re.search(BLOCKING_OPERATORS, root["name"])
-        if root["id"] in seen or reads_number:
+        if re.search(BLOCKING_OPERATORS, row["name"]) and not re.search(BLOCKING_OPERATORS, root["name"]):
             continue
-        seen.add(root["id"])
-        outside = context.around(root)
-        yield _Wait(root["id"], root["name"], _with_call(outside, root), tuple(lines_of(outside)))
+        roots[root["id"]] = root
+        calls.setdefault(root["id"], []).append((row["start_ns"], row["end_ns"]))
+    for event, root in roots.items():
+        around = context.around(root)
+        yield _Wait(event, root["name"], _waiting(around, root, union(calls[event])), tuple(lines_of(around)))
 
 
-def _with_call(around: pl.DataFrame, root: Mapping[str, Any]) -> Span:
-    """The span of Python's own call around an operator (``<built-in method item …>``), where it was recorded."""
+def _waiting(around: pl.DataFrame, root: Mapping[str, Any], calls: Spans) -> Spans:
+    """The time of the whole operator where most of it is waiting, else of the blocking calls alone.
+
+    The operator's time is that of Python's own call around it (``<built-in method item …>``), where it was recorded.
+    """
     start, end = root["start_ns"], root["end_ns"]
+    if 2 * total(calls) < end - start:
+        return calls
     outside = around.filter((pl.col("start_ns") < start) | (pl.col("end_ns") > end)).head(1)
     if outside.height and outside["name"][0].startswith("<built-in"):
-        return outside["start_ns"][0], outside["end_ns"][0]
-    return start, end
+        return [(outside["start_ns"][0], outside["end_ns"][0])]
+    return [(start, end)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,8 @@ _DEVICE = {
     "gpu_memset": "set",
     "Memset": "set",
 }
+# They repeat what others say, or say nothing about time.
+_PASSED_OVER = {"Trace", "gpu_user_annotation", "overhead", "cuda_sync", "cuda_profiler_range"}
 _LINKS = {"correlation": pl.Int64, "external": pl.Int64}
 _EVENT_SCHEMA = {**EVENTS, **_LINKS}
 _EVENT_COLUMNS = ("name", "category", "thread", "start_ns", "end_ns", "sequence", "forward_thread", "stack", "shapes")
@@ -64,17 +67,22 @@ def read_kineto(path: Path) -> Profile:
     events = Rows((*_EVENT_COLUMNS, *_LINKS), _EVENT_SCHEMA)
     kernels = Rows(_KERNEL_COLUMNS, _KERNEL_SCHEMA)
     memory = Rows(_MEMORY_COLUMNS, MEMORY)
+    unknown: Counter[str] = Counter()
     for piece in trace.pieces():
         for event in piece:
             if event.ts is None:
                 continue
             if event.ph == "X" and event.dur is not None:
-                _duration(event, events, kernels)
+                if not _duration(event, events, kernels):
+                    unknown[event.cat or ""] += 1
             elif event.ph == "i" and event.name == "[memory]":
                 _allocation(event, memory)
         for rows in (events, kernels, memory):
             rows.pack()
     name_problems(trace, problems)
+    for category, count in (unknown - Counter(dict.fromkeys(_PASSED_OVER, unknown.total()))).items():
+        reason = say("{number} events are of a kind that is not read: {kind}", number=count, kind=category or '""')
+        problems.append(Problem(path, reason))
     origin = _origin(trace.header)
     host, device, used = (_moved(rows.frame(), origin) for rows in (events, kernels, memory))
     if host.is_empty() and device.is_empty() and trace.problem is None:
@@ -87,7 +95,7 @@ def read_kineto(path: Path) -> Profile:
     return Profile(
         path=path,
         origin="Kineto trace",
-        device="cpu" if device.is_empty() else "gpu",
+        device="gpu" if device.height or (host["category"].cast(pl.String) == Category.RUNTIME).any() else "cpu",
         rank=number(distributed.get("rank")) if isinstance(distributed, dict) else None,
         events=table,
         kernels=shaped(device.filter(~is_collective), KERNELS),
@@ -100,7 +108,8 @@ def read_kineto(path: Path) -> Profile:
     )
 
 
-def _duration(event: Event, events: Rows, kernels: Rows) -> None:
+def _duration(event: Event, events: Rows, kernels: Rows) -> bool:
+    """Note one event; False where it is of a kind that no table holds."""
     assert event.ts is not None and event.dur is not None
     start = nanoseconds(event.ts)
     end = start + nanoseconds(event.dur)
@@ -109,7 +118,7 @@ def _duration(event: Event, events: Rows, kernels: Rows) -> None:
     if (category := _HOST.get(kind)) is not None:
         if arguments is None:
             events.add((event.name, category, number(event.tid), start, end, *(None,) * 6))
-            return
+            return True
         stack = None if arguments.stack is None else arguments.stack.replace("\r\n", "")
         external = arguments.external if arguments.external is not None else arguments.external_old
         events.add(
@@ -122,7 +131,7 @@ def _duration(event: Event, events: Rows, kernels: Rows) -> None:
     elif kind in _DEVICE:
         if arguments is None:
             kernels.add((event.name, _DEVICE[kind], number(event.tid), start, end, *(None,) * 7))
-            return
+            return True
         stream = number(arguments.stream)
         external = arguments.external if arguments.external is not None else arguments.external_old
         kernels.add(
@@ -132,6 +141,9 @@ def _duration(event: Event, events: Rows, kernels: Rows) -> None:
                 arguments.collective, arguments.group, arguments.dtype,
             )
         )  # fmt: skip
+    else:
+        return False
+    return True
 
 
 def _allocation(event: Event, memory: Rows) -> None:

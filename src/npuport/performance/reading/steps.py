@@ -10,7 +10,7 @@ _MARK = r"^ProfilerStep\s*#\s*(\d+)"
 
 
 def steps_of(events: pl.DataFrame, kernel_rows: pl.DataFrame | None = None) -> pl.DataFrame:
-    """The steps that the profiler marked, else those that kernels are numbered with, else the whole as one step.
+    """The steps that the profiler marked, else those that kernels are numbered with, else the whole without a number.
 
     ``kernel_rows`` may have the columns ``step``, ``start_ns`` and ``end_ns``.
     """
@@ -24,8 +24,10 @@ def steps_of(events: pl.DataFrame, kernel_rows: pl.DataFrame | None = None) -> p
         return empty(STEPS)
     if "step" not in rows.columns or rows["step"].null_count() == rows.height:
         both = pl.concat([rows.select("start_ns", "end_ns"), events.select("start_ns", "end_ns")])
-        rows = both.with_columns(pl.lit(0).alias("step"))
-    spans = rows.drop_nulls("step").group_by("step").agg(pl.col("start_ns").min(), pl.col("end_ns").max())
+        rows = both.with_columns(pl.lit(None, dtype=pl.Int64).alias("step"))
+    else:
+        rows = rows.drop_nulls("step")
+    spans = rows.group_by("step").agg(pl.col("start_ns").min(), pl.col("end_ns").max())
     return shaped(spans.with_columns(pl.lit(_loop(events)).alias("thread")).sort("start_ns"), STEPS)
 
 
