@@ -106,15 +106,16 @@ def _waits(context: Context) -> Iterator[_Wait]:
     for row in found.iter_rows(named=True):
         around = context.around(row)
         operators = around.filter((pl.col("category") == Category.OPERATOR) & pl.col("name").str.contains(_OPERATOR))
-        root = operators.row(-1, named=True) if operators.height else row
+        root: Mapping[str, Any] = operators.row(-1, named=True) if operators.height else row
         # An operator takes numbers as tensors of the CPU, and reads them with aten::item, which blocks nothing.
         if re.search(BLOCKING_OPERATORS, row["name"]) and not re.search(BLOCKING_OPERATORS, root["name"]):
             continue
         roots[root["id"]] = root
         calls.setdefault(root["id"], []).append((row["start_ns"], row["end_ns"]))
-    for event, root in roots.items():
-        around = context.around(root)
-        yield _Wait(event, root["name"], _waiting(around, root, union(calls[event])), tuple(lines_of(around)))
+    for event, outermost in roots.items():
+        around = context.around(outermost)
+        spans = _waiting(around, outermost, union(calls[event]))
+        yield _Wait(event, outermost["name"], spans, tuple(lines_of(around)))
 
 
 def _waiting(around: pl.DataFrame, root: Mapping[str, Any], calls: Spans) -> Spans:
