@@ -108,6 +108,27 @@ def preflight(
     raise SystemExit(compare_facts(reference, candidate, json_))
 
 
+@app.command("convert-dump", short_help="Write recorded steps in the layout of msprobe.")
+@guard()
+def convert_dump(
+    recorded: Annotated[Path, typer.Argument(metavar="DUMP", help="The recorded steps of a run, or the file of one.")],
+    *,
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR", help="Where to write; a new folder.")],
+) -> None:
+    """Write recorded steps (`npuport run --dump`) as dumps of msprobe: dump.json, construct.json, stack.json, tensors.
+
+    `msprobe compare` and `npuport precision compare` read them.
+
+    Operator calls become APIs of type Aten, module calls Module entries.
+    """
+    import os
+
+    from npuport.cli import precision_convert_dump
+
+    os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
+    precision_convert_dump.convert_dump(recorded, output)
+
+
 @app.command(short_help="Check what the ranks of one run did together.")
 @guard()
 def ranks(

@@ -34,7 +34,7 @@ def check_folder(
     dump: Path, only: str, device: str, reference: Path | None, repro: Path | None, as_json: bool
 ) -> int:  # fmt: skip
     """Check the calls of every step of a folder, or of one file; the exit code."""
-    from npuport.cli.precision_compare import recorded_steps
+    from npuport.precision.dumps import recorded_steps
     from npuport.precision.operators.calls import read_step
 
     if device:

@@ -27,4 +27,7 @@ STATISTICS_SENTENCES = {
     ),
     "{path} holds no call: msprobe recorded the structure only.": ("{path} 中没有调用：msprobe 只录制了结构。"),
     "{path} is no tensor of msprobe: {reason}": ("{path} 不是 msprobe 的张量文件：{reason}"),
+    "{path} holds files already: choose another folder, or remove them.": (
+        "{path} 中已有文件：请选择其他目录，或先删除这些文件。"
+    ),
 }

@@ -63,6 +63,10 @@ class Agreement:
             if a.storage in made[0] or b.storage in made[1]
         )
 
+    def beyond(self, call: Call) -> float:
+        """How far apart something has to be at a call to be further apart than all results before it."""
+        return _TIMES * max(self._aparts[: bisect_left(self._indexes, call.index)], default=0.0)
+
     def _usual(self, call: Call) -> float:
         before = self._aparts[: bisect_left(self._indexes, call.index)]
         dtype = next((ref.dtype for ref in call.outputs if ref.dtype in ROUNDING), "float32")

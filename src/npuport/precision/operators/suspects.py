@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -167,8 +167,15 @@ def other_arguments(alignment: Alignment) -> Iterator[Suspect]:
                 break
 
 
-def other_sources(alignment: Alignment, reference: Step, candidate: Step, distance_of: Distance) -> Iterator[Suspect]:
-    """Tensors that came from outside of the recorded calls and are not the same."""
+def other_sources(
+    alignment: Alignment,
+    reference: Step,
+    candidate: Step,
+    distance_of: Distance,
+    at_least: Callable[[Call], float] = lambda _: 0.0,
+) -> Iterator[Suspect]:
+    """Tensors that came from outside of the recorded calls and are not the same; ``at_least`` says how far apart they
+    have to be where they are used."""
     made = _made(reference), _made(candidate)
     seen: set[int] = set()
     differences: list[tuple[float, Call, TensorRef]] = []
@@ -183,7 +190,7 @@ def other_sources(alignment: Alignment, reference: Step, candidate: Step, distan
     usual = median(floating) if len(floating) > 4 else 0.0
     for number, (distance, call, ref) in enumerate(differences):
         limit = max(8 * usual, _SOURCE[min(candidate.step, 1)] if ref.dtype in ROUNDING else 0.0)
-        if distance > limit:
+        if distance > max(limit, at_least(call)):
             text = say("an input that no recorded operator made differs by {apart} ({dtype} {shape})",
                        apart=f"{distance:.2g}", dtype=ref.dtype, shape=list(ref.shape))  # fmt: skip
             yield Suspect(call, "input", 800.0 - number * 1e-3, text)
