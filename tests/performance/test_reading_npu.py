@@ -133,3 +133,50 @@ def test_text_and_database_of_one_job_say_the_same() -> None:
         assert abs(sizes[0] - sizes[1]) <= 3, table
     computing = [rank.splits[0].computing for rank in (text, database)]
     assert abs(computing[0] / computing[1] - 1) < 0.01
+
+
+def test_files_about_collectives(tmp_path: Path) -> None:
+    folder = write_npu_profile(tmp_path)
+    output = folder / "ASCEND_PROFILER_OUTPUT"
+    times = {"Start Timestamp(us)": 1000.5, "Elapse Time(ms)": 3, "Transit Time(ms)": 1, "Wait Time(ms)": 2}
+    transports = {
+        "RDMA": {"Transit Size(MB)": 0, "Transit Time(ms)": 0},
+        "HCCS": {"Transit Size(MB)": 2.5, "Transit Time(ms)": 0.5},
+    }
+    entry = {"Communication Time Info": times, "Communication Bandwidth Info": transports}
+    of_step = {"p2p": {}, "collective": {"hcom_x@7": entry, "hcom_y@7": 5, "Total Op Info": entry}}
+    (output / "communication.json").write_text(json.dumps({"step7": of_step}))
+    link = {"Transport Type": "HCCS", "Transit Size(MB)": 1.5, "Transit Time(ms)": 0.25, "Bandwidth(GB/s)": 6}
+    (output / "communication_matrix.json").write_text(
+        json.dumps({"step7": {"collective": {"allreduce-total@7": {"0-3": link}}}})
+    )
+    profile = read_text(folder)
+    assert profile.collectives.rows() == [
+        (7, "collective", "hcom_x", "7", 1_000_500, 3_000_000, 1_000_000, 2_000_000, None, None)
+    ]
+    assert profile.transfers.rows() == [(7, "hcom_x", "7", "HCCS", 2_500_000, 500_000)]
+    assert profile.links.rows() == [(7, "allreduce-total", "7", 0, 3, "HCCS", 1_500_000, 250_000)]
+    assert [str(one.reason) for one in profile.problems] == ["1 entries are malformed"]
+
+
+def test_allocations(tmp_path: Path) -> None:
+    folder = write_npu_profile(tmp_path)
+    text = "Name,Size(KB),Allocation Time(us),Release Time(us),Device Type\naten::add,0.5,5.25\t,,NPU:3\n"
+    (folder / "ASCEND_PROFILER_OUTPUT" / "operator_memory.csv").write_text(text)
+    assert read_text(folder).allocations.rows() == [("aten::add", 512, 5250, None, 3)]
+
+
+@needs_profiles
+def test_collectives_of_text_and_database_have_one_shape() -> None:
+    text = read_text(ALEXNET / "text_level1_rank0_ascend_pt")
+    path = ALEXNET / "db_level1_rank0_ascend_pt" / "ASCEND_PROFILER_OUTPUT" / "ascend_pytorch_profiler_0.db"
+    database = read_database(path)
+    for name in ("collectives", "transfers", "links", "allocations", "memory"):
+        one, other = getattr(text, name), getattr(database, name)
+        assert one.schema == other.schema, name
+        assert one.height and other.height, name
+    for name in ("collectives", "transfers", "links"):
+        one, other = getattr(text, name), getattr(database, name)
+        assert one.height == other.height, name
+    moved = [profile.transfers["bytes"].sum() for profile in (text, database)]
+    assert moved[0] == moved[1]  # the same gradients

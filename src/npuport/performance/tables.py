@@ -80,6 +80,51 @@ MEMORY: Schema = {
     "device": pl.Int64,
 }
 
+# Memory that an operator took from PyTorch's allocator.
+ALLOCATIONS: Schema = {
+    "name": _TEXT,  # of the operator
+    "bytes": pl.Int64,
+    "allocated_ns": pl.Int64,
+    "released_ns": pl.Int64,  # null where it was kept beyond the profile
+    "device": pl.Int64,
+}
+
+# What the profiler itself says about each collective, beside the events in COMMUNICATION.
+COLLECTIVES: Schema = {
+    "step": pl.Int64,
+    "kind": _TEXT,  # "collective" or "p2p"
+    "name": _TEXT,
+    "group": _TEXT,
+    "start_ns": pl.Int64,
+    "elapse_ns": pl.Int64,
+    "transit_ns": pl.Int64,
+    "wait_ns": pl.Int64,
+    "synchronization_ns": pl.Int64,  # waiting before the first byte moved
+    "idle_ns": pl.Int64,
+}
+
+# What each collective moved over which kind of transport.
+TRANSFERS: Schema = {
+    "step": pl.Int64,
+    "name": _TEXT,
+    "group": _TEXT,
+    "transport": _TEXT,  # "HCCS", "RDMA", "PCIE", "SIO"; "SDMA" is the sum of those inside a node
+    "bytes": pl.Int64,
+    "time_ns": pl.Int64,
+}
+
+# What moved from rank to rank.
+LINKS: Schema = {
+    "step": pl.Int64,
+    "selection": _TEXT,  # "allreduce-total", or a single collective of many: "allreduce-top1", "allreduce-middle", …
+    "group": _TEXT,
+    "source": pl.Int64,
+    "destination": pl.Int64,
+    "transport": _TEXT,
+    "bytes": pl.Int64,
+    "time_ns": pl.Int64,
+}
+
 STEPS: Schema = {
     "step": pl.Int64,  # null where no step was marked: the whole profile counts as one
     "start_ns": pl.Int64,
@@ -129,6 +174,10 @@ class Profile:
     versions: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
+    allocations: pl.DataFrame = field(default_factory=lambda: empty(ALLOCATIONS))
+    collectives: pl.DataFrame = field(default_factory=lambda: empty(COLLECTIVES))
+    transfers: pl.DataFrame = field(default_factory=lambda: empty(TRANSFERS))
+    links: pl.DataFrame = field(default_factory=lambda: empty(LINKS))
     problems: tuple[Problem, ...] = ()
 
 

@@ -11,11 +11,13 @@ from pathlib import Path
 import polars as pl
 
 from npuport.findings import say
+from npuport.performance.reading.communication_files import read_communication
 from npuport.performance.reading.run_info import read_run_info
 from npuport.performance.reading.sqlite_tables import Database, first, first_text, text
 from npuport.performance.reading.steps import steps_of
 from npuport.performance.reading.torch_npu_trace import TRANSMITTING, WAITING
 from npuport.performance.tables import (
+    ALLOCATIONS,
     COMMUNICATION,
     EVENTS,
     KERNELS,
@@ -58,6 +60,8 @@ def read_database(path: Path) -> Profile:
         settings=info.settings,
         environment=info.environment,
     )
+    recorded = read_communication(path.parent, problems)
+    profile = replace(profile, collectives=recorded.collectives, transfers=recorded.transfers, links=recorded.links)
     try:
         with closing(Database(path, problems)) as database:
             profile = _filled(profile, database, problems)
@@ -82,6 +86,7 @@ def _filled(profile: Profile, database: Database, problems: list[Problem]) -> Pr
         kernels=kernels,
         communication=_communication(database, launches),
         memory=_memory(database),
+        allocations=_allocations(database),
         steps=_steps(database, events, kernels),
         environment=profile.environment or _variables(database),
     )
@@ -256,3 +261,19 @@ def _memory(database: Database) -> pl.DataFrame:
         MEMORY,
     )
     return shaped(records.sort("time_ns"), MEMORY)
+
+
+def _allocations(database: Database) -> pl.DataFrame:
+    columns = database.columns("OP_MEMORY")
+    records = database.read(
+        "OP_MEMORY",
+        {
+            "name": text("t.name"),
+            "bytes": first(columns, "size"),
+            "allocated_ns": first(columns, "allocationTime"),
+            "released_ns": first(columns, "releaseTime"),
+            "device": first(columns, "deviceId"),
+        },
+        ALLOCATIONS,
+    )
+    return records.sort("allocated_ns")

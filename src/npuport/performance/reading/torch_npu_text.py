@@ -8,11 +8,23 @@ from pathlib import Path
 import polars as pl
 
 from npuport.findings import say
+from npuport.performance.reading.communication_files import read_communication
 from npuport.performance.reading.csv_tables import bytes_of, nanoseconds, pick, read_csv
 from npuport.performance.reading.run_info import read_run_info
 from npuport.performance.reading.steps import steps_of
 from npuport.performance.reading.torch_npu_trace import TRANSMITTING, WAITING, NpuTrace, read_trace
-from npuport.performance.tables import COMMUNICATION, EVENTS, KERNELS, MEMORY, STEPS, Problem, Profile, empty, shaped
+from npuport.performance.tables import (
+    ALLOCATIONS,
+    COMMUNICATION,
+    EVENTS,
+    KERNELS,
+    MEMORY,
+    STEPS,
+    Problem,
+    Profile,
+    empty,
+    shaped,
+)
 
 _KERNEL_NAMES = {
     "step": ("Step Id",),
@@ -38,6 +50,13 @@ _MEMORY_NAMES = {
     "active": ("Total Active(MB)",),
     "device": ("Device Type",),
 }
+_ALLOCATION_NAMES = {
+    "name": ("Name",),
+    "size": ("Size(KB)",),
+    "allocated": ("Allocation Time(us)",),
+    "released": ("Release Time(us)",),
+    "device": ("Device Type",),
+}
 _COMMUNICATING_CORES = ("HCCL", "COMMUNICATION")
 _CLOCK = 10  # nanoseconds by which files of one profile round the same time differently
 
@@ -54,6 +73,7 @@ def read_text(folder: Path) -> Profile:
     if communication.is_empty():
         communication = _operations_of(rows)
     communication = _with_tasks(communication, trace.tasks)
+    recorded = read_communication(output, problems)
     return Profile(
         path=folder,
         origin="torch_npu text",
@@ -64,6 +84,10 @@ def read_text(folder: Path) -> Profile:
         communication=shaped(_launched(communication, trace.launches), COMMUNICATION),
         memory=_memory(output / "memory_record.csv", problems),
         steps=steps_of(trace.events, rows),
+        allocations=_allocations(output / "operator_memory.csv", problems),
+        collectives=recorded.collectives,
+        transfers=recorded.transfers,
+        links=recorded.links,
         versions=info.versions,
         settings=info.settings | {"columns": release},
         environment=info.environment,
@@ -203,4 +227,21 @@ def _memory(path: Path, problems: list[Problem]) -> pl.DataFrame:
             pl.col("device").str.extract(r"(\d+)$").alias("device"),
         ).drop_nulls("time_ns"),
         MEMORY,
+    )
+
+
+def _allocations(path: Path, problems: list[Problem]) -> pl.DataFrame:
+    frame = read_csv(path, problems)
+    picked = None if frame is None else pick(frame, path, _ALLOCATION_NAMES, ("name", "size", "allocated"), problems)
+    if picked is None:
+        return empty(ALLOCATIONS)
+    return shaped(
+        picked.select(
+            "name",
+            bytes_of("size", 1 << 10).alias("bytes"),
+            nanoseconds("allocated").alias("allocated_ns"),
+            nanoseconds("released").alias("released_ns"),
+            pl.col("device").str.extract(r"(\d+)$").alias("device"),
+        ),
+        ALLOCATIONS,
     )
