@@ -198,4 +198,40 @@ def _first_in(node: ast.If, context: Context) -> Fix | None:
     return context.fix([Edit(start, start, text + joint)], Applicability.UNSAFE, "take the kernels of CANN")
 
 
-RULES: tuple[type[Rule], ...] = (NpuOperatorOfTorch, PrivateFormat, OperatorOption, CompiledForEachShape)
+_ON_CPU = re.compile(r"""map_location\s*=\s*(?:torch\.device\()?["']cpu["']|\.cpu\(\)""")
+
+
+class OldFileFormat(Rule):
+    """``torch.save`` in the file format from before torch 1.6."""
+
+    code = "NP469"
+    name = "old-file-format"
+    severity = Severity.WARNING
+    agnostic = True
+    markers = (r"\b_use_new_zipfile_serialization\b",)
+    nodes = (ast.Call,)
+
+    def check(self, node: ast.AST, context: Context) -> Iterator[Finding]:
+        assert isinstance(node, ast.Call)
+        asked = [one for one in node.keywords if one.arg == "_use_new_zipfile_serialization"]
+        if not asked or not isinstance(asked[0].value, ast.Constant) or asked[0].value.value is not False:
+            return
+        if context.name_of(node.func) != "torch.save" or _ON_CPU.search(context.module.text):
+            return
+        yield context.finding(
+            self,
+            asked[0],
+            "torch.save raises RuntimeError for a tensor of an NPU in this format (the npu storage desc is unavailable);"
+            " torch 1.6 and later read the new one",
+            fix=context.replace_node(asked[0].value, "True", Applicability.UNSAFE, "save in the new format"),
+            basis=Basis("torch_npu on a simulated CANN; its own warning advises against it", "measured", "2.13.0"),
+        )
+
+
+RULES: tuple[type[Rule], ...] = (
+    NpuOperatorOfTorch,
+    PrivateFormat,
+    OperatorOption,
+    CompiledForEachShape,
+    OldFileFormat,
+)

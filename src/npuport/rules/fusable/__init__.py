@@ -6,6 +6,7 @@ from npuport.rules.base import Rule
 from npuport.rules.fusable.attention import AttentionByHand
 from npuport.rules.fusable.attention_flash import FlashAttentionCall
 from npuport.rules.fusable.attention_xformers import XformersAttentionCall
+from npuport.rules.fusable.exact_gelu import ExactGelu
 from npuport.rules.fusable.gated import GatedUnitInSteps
 from npuport.rules.fusable.gelu import GeluInSteps
 from npuport.rules.fusable.normalization import ResidualAndNormInSteps, RmsNormInSteps
@@ -23,6 +24,7 @@ RULES: tuple[type[Rule], ...] = (
     OptimizerInSteps,
     FusedOptimizerOnNpu,
     GeluInSteps,
+    ExactGelu,
     FlashAttentionCall,
     XformersAttentionCall,
 )

@@ -33,7 +33,7 @@ def _sigmoid(x: float) -> float:
     return 1 / (1 + math.exp(-x))
 
 
-# By the function that each is made of. torch.nn.functional.gelu on an NPU is the form with tanh whatever is asked for.
+# By the function that each is made of. torch.nn.functional.gelu is that with tanh, by default (NP649).
 _FORMS = MappingProxyType(
     {
         "tanh": _Form(
