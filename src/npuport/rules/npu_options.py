@@ -221,7 +221,7 @@ class OldFileFormat(Rule):
         yield context.finding(
             self,
             asked[0],
-            "torch.save raises RuntimeError for a tensor of an NPU in this format (the npu storage desc is unavailable);"
+            "torch.save raises RuntimeError for a tensor of an NPU in this format (npu storage desc is unavailable);"
             " torch 1.6 and later read the new one",
             fix=context.replace_node(asked[0].value, "True", Applicability.UNSAFE, "save in the new format"),
             basis=Basis("torch_npu on a simulated CANN; its own warning advises against it", "measured", "2.13.0"),
