@@ -90,6 +90,23 @@ def test_apex_scripts_run_unmodified_and_converted(
     assert scales == [8192] * 12  # from the checkpoint on
 
 
+def test_apex_scripts_run_with_the_names_of_apex_for_ascend(
+    simulated: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
+) -> None:
+    (tmp_path / "before").mkdir()
+    for script in ("apex_o1.py", "apex_o2.py"):
+        shutil.copy(PROGRAMS / script, tmp_path / "before")
+    convert = ["-m", "npuport", "convert", "before", "-o", "after", "--unsafe-fixes", "--apex", "ascend", "--no-verify"]
+    done = subprocess.run([sys.executable, *convert], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    shutil.copytree(Path(__file__).parent / "apex_for_ascend" / "apex", tmp_path / "after" / "apex")
+    for script, arguments in (("apex_o1.py", [tmp_path / "state.pt"]), ("apex_o2.py", [])):
+        done = simulated([tmp_path / "after" / script, *arguments])
+        assert done.returncode == 0, done.stderr[-3000:]
+        assert "combine_grad=True" in (tmp_path / "after" / script).read_text(encoding="utf-8")
+        assert trajectory(done.stdout)[1] == SCALES
+
+
 def trajectory(output: str) -> tuple[list[float], list[int]]:
     """The losses and scales that a script printed."""
     found = re.findall(r"^step \d+ loss (\S+) scale (\d+)$", output, re.MULTILINE)

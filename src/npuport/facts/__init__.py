@@ -10,6 +10,7 @@ from importlib import import_module
 TYPE_CHECKING = False  # type checkers know the name; importing it from typing would cost most of this module's time
 if TYPE_CHECKING:
     from npuport.facts.accelerator import AcceleratorName, accelerator_name, all_accelerator_names
+    from npuport.facts.apex_names import ApexName, apex_name
     from npuport.facts.chips import DEFAULT_CHIP, Chip, ChipFamily, all_chips, chip, chip_family
     from npuport.facts.cuda_names import CudaName, all_torch_cuda_names, torch_cuda
     from npuport.facts.curve_criteria import CurveCriterion, all_curve_criteria
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "AcceleratorName": "accelerator",
+    "ApexName": "apex_names",
     "AscendVariable": "variables",
     "Chip": "chips",
     "ChipFamily": "chips",
@@ -89,6 +91,7 @@ _HOMES = {
     "Variable": "variables",
     "accelerator_name": "accelerator",
     "all_accelerator_names": "accelerator",
+    "apex_name": "apex_names",
     "all_ascend_variables": "variables",
     "all_chips": "chips",
     "all_curve_criteria": "curve_criteria",
@@ -143,6 +146,7 @@ _HOMES = {
 __all__ = [
     "DEFAULT_CHIP",
     "AcceleratorName",
+    "ApexName",
     "AscendVariable",
     "Chip",
     "ChipFamily",
@@ -192,6 +196,7 @@ __all__ = [
     "all_torch_cuda_names",
     "all_torch_names",
     "all_variables",
+    "apex_name",
     "ascend_variable",
     "cann_python_packages",
     "chip",

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from npuport.facts import library
+from npuport.facts import apex_name, library
 from npuport.findings import Applicability, Edit, Finding, Severity
 from npuport.rules.apex import for_ascend
 from npuport.rules.apex.classes import Blocked, counterpart_edits
@@ -128,8 +128,10 @@ class ApexImport(Rule):
             instead=known.replacement,
         )
         for mention, reason in plan.blocked:
-            message = f"{mention.name} is not converted: {reason}"
-            yield context.finding(self, mention.node, message, basis=known.basis, library="apex")
+            advice = apex_name(mention.name)
+            message = f"{mention.name} is not converted: {reason}{f'; instead, {advice.instead}' if advice else ''}"
+            basis = advice.basis if advice is not None else known.basis
+            yield context.finding(self, mention.node, message, basis=basis, library="apex")
 
 
 _WHAT = "NVIDIA's apex does not run on an NPU"

@@ -1,7 +1,7 @@
 """Apex's optimizers, norms and parallel layers, and torch's in their place.
 
-torch_npu's fused optimizers are left to the advice on optimizers: they move parameters at the first ``zero_grad``,
-which between a forward and a backward pass is an error. Source of signatures and defaults: NVIDIA/apex, documents of
+torch_npu's fused optimizers are left to the advice on optimizers: they move parameters at the first ``zero_grad`` that
+sees gradients, which between a forward and a backward pass is an error. Source of signatures and defaults: NVIDIA/apex, documents of
 its classes; torch 2.13.
 """
 
@@ -68,6 +68,9 @@ _COUNTERPARTS = {
         "torch.optim.Adagrad", ("params", "lr"), {"set_grad_none": None, "adagrad_w_mode": False}
     ),
     "FusedLayerNorm": _LAYER_NORM,
+    "FastLayerNorm": Counterpart(
+        "torch.nn.LayerNorm", ("normalized_shape", "eps"), {"memory_efficient": None}, handed_on=True
+    ),
     "FusedRMSNorm": Counterpart(
         "torch.nn.RMSNorm",
         ("normalized_shape", "eps", "elementwise_affine"),
@@ -89,7 +92,13 @@ _COUNTERPARTS = {
     ),
     "clip_grad_norm_": Counterpart("torch.nn.utils.clip_grad_norm_", ("parameters", "max_norm"), handed_on=True),
 }
-_HOMES = ("apex.optimizers.", "apex.normalization.", "apex.parallel.", "apex.contrib.clip_grad.")
+_HOMES = (
+    "apex.optimizers.",
+    "apex.normalization.",
+    "apex.parallel.",
+    "apex.contrib.clip_grad.",
+    "apex.contrib.layer_norm.",
+)
 
 
 def counterpart_edits(mention: Mention, context: Context) -> Iterator[Edit]:
