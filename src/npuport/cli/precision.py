@@ -211,6 +211,29 @@ def state(
     raise SystemExit(judge_state(run, candidate, all_layers, json_))
 
 
+@app.command(short_help="Find where NaN or infinity begins in a run.")
+@guard()
+def overflow(
+    dump: Annotated[Path, typer.Argument(metavar="DUMP", help="The recorded steps of a run, or a dump of msprobe.")],
+    *,
+    json_: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Find the first operator call that turns finite values into NaN or infinity, in all steps and ranks of one run
+    (`npuport run --dump`); no other run is needed.
+
+    A mask of -inf that a softmax takes is none. With it: the rank that had it first, the loss scale over the steps, the
+    odd batch, and what does not fit into float16.
+
+    Exit codes: 0 nothing, or the loss scaler caught it; 1 a call is named; 2 misuse, or no recorded steps.
+    """
+    import os
+
+    from npuport.cli.precision_overflow import look_into
+
+    os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
+    raise SystemExit(look_into(dump, json_))
+
+
 def _as_text(runs: list[Run], judgement: Judgement) -> Iterator[str]:
     from npuport.report.language import translate
 

@@ -53,4 +53,47 @@ CHECKING_SENTENCES = {
     "executed again it is right: the fault is not in the operator alone (memory, order)": (
         "再次执行结果正确：问题不只在算子本身（内存、执行顺序）"
     ),
+    "{path} tells nothing of the values of tensors: record statistics or tensors.": (
+        "{path} 没有张量数值的任何信息：请记录统计量或张量。"
+    ),
+    "{what} holds NaN or infinite values before any call of this step": "{what} 在本步任何调用之前已含 NaN 或无穷",
+    "NaN or infinite values come from other ranks": "NaN 或无穷来自其他 rank",
+    (
+        "a row of the mask hides everything, and the softmax of nothing but -inf is NaN: let each row see one place "
+        "(a padding row itself), or use a large negative number"
+    ): "掩码有一行遮住了全部，而全为 -inf 的 softmax 是 NaN：请让每行至少看到一处（填充行看到自身），或改用很大的负数",
+    "infinite inputs become NaN (inf - inf, or 0 x inf)": "无穷输入变成 NaN（inf - inf，或 0 x inf）",
+    "finite inputs become NaN": "有限输入变成 NaN",
+    "finite inputs (up to {largest}) become infinite; {dtype} ends at {end}": (
+        "有限输入（最大 {largest}）变成无穷；{dtype} 的上限为 {end}"
+    ),
+    "results end at {end}, the largest {dtype}: a chip that saturates gives it in place of infinity": (
+        "结果止于 {end}，即 {dtype} 的最大值：饱和模式的芯片以它代替无穷"
+    ),
+    (
+        "the batch is odd: an input of {operator}, {dtype} {shape}, has values up to {size}, in other steps {usual} at "
+        "most"
+    ): "该批数据异常：{operator} 的输入（{dtype} {shape}）最大达 {size}，其他步最多 {usual}",
+    "{number} step": "{number} 步",
+    "{number} steps": "{number} 步",
+    "{number} rank": "{number} 个 rank",
+    "{number} ranks": "{number} 个 rank",
+    "{number} more begin in this step of this rank": "此步此 rank 中另有 {number} 处开始",
+    "rank {rank} receives it in {operator}": "rank {rank} 经 {operator} 收到",
+    "It comes from a rank that was not recorded.": "它来自未被记录的 rank。",
+    "rank {rank}": "rank {rank}",
+    "step {step}, rank {rank}": "第 {step} 步，rank {rank}",
+    "Nothing becomes NaN or infinite that is not meant to.": "没有任何值意外变成 NaN 或无穷。",
+    "left out": "跳过",
+    "loss scale: {path}": "损失缩放：{path}",
+    "The loss scaler left out {times}; it halves the scale each time.": "损失缩放器跳过了 {times}，每次将缩放减半。",
+    "No step was made: the scale is not what is too large; look at the call above.": (
+        "没有一步成功：问题不在缩放过大；请看上面的调用。"
+    ),
+    "{share} of the values become zero in float16: {operator} ({phase}) {place}": (
+        "{share} 的值在 float16 中变为零：{operator}（{phase}）{place}"
+    ),
+    "the largest value in float16 is {largest} of 65504: {operator} ({phase}) {place}": (
+        "float16 中的最大值为 {largest}（上限 65504）：{operator}（{phase}）{place}"
+    ),
 }
