@@ -74,14 +74,9 @@ CHECKING_SENTENCES = {
         "the batch is odd: an input of {operator}, {dtype} {shape}, has values up to {size}, in other steps {usual} at "
         "most"
     ): "该批数据异常：{operator} 的输入（{dtype} {shape}）最大达 {size}，其他步最多 {usual}",
-    "{number} step": "{number} 步",
-    "{number} steps": "{number} 步",
-    "{number} rank": "{number} 个 rank",
-    "{number} ranks": "{number} 个 rank",
     "{number} more begin in this step of this rank": "此步此 rank 中另有 {number} 处开始",
     "rank {rank} receives it in {operator}": "rank {rank} 经 {operator} 收到",
     "It comes from a rank that was not recorded.": "它来自未被记录的 rank。",
-    "rank {rank}": "rank {rank}",
     "step {step}, rank {rank}": "第 {step} 步，rank {rank}",
     "Nothing becomes NaN or infinite that is not meant to.": "没有任何值意外变成 NaN 或无穷。",
     "left out": "跳过",
