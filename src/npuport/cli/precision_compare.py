@@ -12,7 +12,8 @@ from npuport.errors import UserError
 
 if TYPE_CHECKING:
     from npuport.precision.operators.calls import Step
-    from npuport.precision.operators.suspects import Comparison, Suspect
+    from npuport.precision.operators.suspects import Comparison
+    from npuport.precision.operators.suspicion import Suspect
 
 _SHOWN = 5
 

@@ -55,7 +55,7 @@ class Agreement:
             for calls in (difference.reference, difference.candidate)
         ]
         first = (*difference.candidate, *difference.reference)[0]
-        usual = self._usual(first)
+        usual = self.usual(first)
         return any(
             self._apart(a, b) > usual
             for one, other in self._pairs
@@ -67,7 +67,8 @@ class Agreement:
         """How far apart something has to be at a call to be further apart than all results before it."""
         return _TIMES * max(self._aparts[: bisect_left(self._indexes, call.index)], default=0.0)
 
-    def _usual(self, call: Call) -> float:
+    def usual(self, call: Call) -> float:
+        """How far apart results may be at the place of a call."""
         before = self._aparts[: bisect_left(self._indexes, call.index)]
         dtype = next((ref.dtype for ref in call.outputs if ref.dtype in ROUNDING), "float32")
         rounding = _ROUNDINGS * ROUNDING[dtype]

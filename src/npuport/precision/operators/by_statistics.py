@@ -11,16 +11,17 @@ from npuport.findings import say
 from npuport.precision.operators.agreement import Agreement
 from npuport.precision.operators.alignment import Alignment, align
 from npuport.precision.operators.calls import Call, Step, TensorRef
+from npuport.precision.operators.dtypes import other_dtypes
 from npuport.precision.operators.growth import Distances, measured, own_errors
 from npuport.precision.operators.levels import is_saturated
 from npuport.precision.operators.suspects import (
     Comparison,
-    Suspect,
     one_for_each_call,
     other_arguments,
     other_operators,
     other_sources,
 )
+from npuport.precision.operators.suspicion import Suspect
 
 _NOTE = say("Compared by statistics alone, which see large errors only; recorded tensors tell more.")
 
@@ -31,12 +32,14 @@ def compare_statistics(reference: Step, candidate: Step) -> Comparison:
     distances = Distances(reference, candidate)
     agreement = Agreement(alignment, distances.apart)
     results = measured(alignment.pairs, distances)
+    dtypes = other_dtypes(alignment)
     # In dumps of msprobe a part of a result looks like a tensor that no call made.
     is_guessed = not any(call.operator.startswith("aten.") for call in candidate.calls)
     found = [
         *other_operators(alignment, agreement),
         *other_arguments(alignment),
         *other_sources(alignment, reference, candidate, distances.apart, agreement.beyond if is_guessed else _anything),
+        *dtypes.suspects,
         *_not_finite(alignment, distances),
         *own_errors(results),
         *(() if results else _other_bits(alignment, distances)),
@@ -44,7 +47,7 @@ def compare_statistics(reference: Step, candidate: Step) -> Comparison:
     ordered = sorted(one_for_each_call(found), key=lambda one: (-one.score, one.call.index))
     noise = math.exp(median(one.growth for one in results)) if results else 1.0
     notes = () if reference.has_tensors and candidate.has_tensors else (_NOTE,)
-    return Comparison(tuple(ordered), len(candidate.calls), 0, noise, agreement.random, notes)
+    return Comparison(tuple(ordered), len(candidate.calls), 0, noise, agreement.random, (*notes, *dtypes.notes))
 
 
 def _anything(_: Call) -> float:

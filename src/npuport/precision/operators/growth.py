@@ -17,7 +17,7 @@ from npuport.precision.operators.agreement import ROUNDING, apart, is_random, no
 from npuport.precision.operators.calls import Call, Step, TensorRef
 from npuport.precision.operators.levels import apart_by_statistics, level_of
 from npuport.precision.operators.statistics import Statistics
-from npuport.precision.operators.suspects import Suspect
+from npuport.precision.operators.suspicion import Suspect
 
 _SUSPICIOUS = 3.0  # of the logarithm of how much further apart a result is than inputs, above what is usual
 _SAMPLE = 200  # calls that tell what is usual beside those that were not replayed

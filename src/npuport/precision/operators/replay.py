@@ -41,7 +41,7 @@ class CallError:
 def errors_of(call: Call, step: Step) -> dict[int, CallError]:
     """The error of each floating result of a call, by its position; empty where the call cannot be replayed."""
     return {
-        position: _error(step.tensor(ref), truth)
+        position: error_between(step.tensor(ref), truth)
         for position, (ref, truth) in enumerate(zip(call.outputs, _truths(call, step), strict=False))
         if ref.dtype in _FLOATING and truth.is_floating_point() and truth.numel() and tuple(truth.shape) == ref.shape
     }
@@ -57,7 +57,8 @@ def _truths(call: Call, step: Step) -> list[torch.Tensor]:
         return []
 
 
-def _error(result: torch.Tensor, truth: torch.Tensor) -> CallError:
+def error_between(result: torch.Tensor, truth: torch.Tensor) -> CallError:
+    """How far a result is from the truth, of the same shape."""
     import torch
 
     limit = limit_of(str(result.dtype).removeprefix("torch."))

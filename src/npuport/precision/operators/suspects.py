@@ -18,10 +18,14 @@ from statistics import median
 
 from npuport.findings import Sentence, say
 from npuport.precision.operators.agreement import ROUNDING, Agreement, Distance
-from npuport.precision.operators.alignment import Alignment, align, scalars
+from npuport.precision.operators.alignment import Alignment, Difference, align, scalars
 from npuport.precision.operators.calls import Call, Step, TensorRef
+from npuport.precision.operators.dtypes import other_dtypes
+from npuport.precision.operators.growth import Distances, suspects_without_replay
 from npuport.precision.operators.renames import plain_path
 from npuport.precision.operators.replay import CallError, errors_of
+from npuport.precision.operators.stretches import Judged, Stretches
+from npuport.precision.operators.suspicion import Suspect
 
 _SUSPICIOUS = 7.0  # deviations from what other calls show
 # Of the logarithm of a ratio, between two runs, of errors and of largest single errors: closer no healthy calls agree.
@@ -30,17 +34,12 @@ _SPREAD_OF_SIZES, _SPREAD_OF_PEAKS = 0.12, 0.4
 # are nothing but rounding, such as those of the bias of a key.
 _SOURCE = (1e-4, 2e-2)
 _ENOUGH = 8  # calls of an operator that tell what is usual for it
+# Operators that move values or fill with one; in a difference others are more telling.
+_MOVING = (
+    "clone", "_unsafe_view", "view", "copy", "_to_copy", "transpose", "expand", "contiguous", "npu_format_cast",
+    "npu_transpose", "scalar_tensor", "zeros", "ones", "full", "fill", "empty", "new_", "arange", "where",
+)  # fmt: skip
 _SCALE = 8.0  # standard errors that a result may be off as a whole
-
-
-@dataclass(frozen=True)
-class Suspect:
-    """A call of the candidate that is suspected. ``score`` orders them: the larger the surer."""
-
-    call: Call
-    kind: str  # "operators", "argument", "dtype", "input", "not finite", "error"
-    score: float
-    text: Sentence
 
 
 @dataclass(frozen=True)
@@ -62,14 +61,15 @@ def compare(reference: Step, candidate: Step) -> Comparison:
 
         return compare_statistics(reference, candidate)
     alignment = align(reference.calls, candidate.calls)
-    from npuport.precision.operators.growth import Distances, suspects_without_replay
-
     distances = Distances(reference, candidate)
     agreement = Agreement(alignment, distances.apart)
     replayed = tuple(_replayed(alignment, reference, candidate))
+    stretches = Stretches(alignment, reference, candidate, _noise(replayed))
+    dtypes = other_dtypes(alignment)
     found = [
-        *other_operators(alignment, agreement),
-        *other_arguments(alignment),
+        *other_operators(alignment, agreement, stretches),
+        *other_arguments(alignment, stretches.come_to_the_same),
+        *dtypes.suspects,
         *other_sources(alignment, reference, candidate, distances.apart),
         *_own_errors(replayed),
         *suspects_without_replay(alignment.pairs, distances, {one.call.index for one in replayed}),
@@ -78,7 +78,7 @@ def compare(reference: Step, candidate: Step) -> Comparison:
     ordered = sorted(one_for_each_call(found), key=lambda one: (-one.score, one.call.index))
     calls = len({one.call.index for one in replayed})
     noise = median(ratios) if ratios else 1.0
-    return Comparison(tuple(ordered), len(candidate.calls), calls, noise, agreement.random)
+    return Comparison(tuple(ordered), len(candidate.calls), calls, noise, agreement.random, dtypes.notes)
 
 
 def _is_replayable(step: Step) -> bool:
@@ -91,6 +91,7 @@ class _Replayed:
 
     call: Call
     dtype: str
+    of_reference: str  # its dtype there
     reference: CallError
     candidate: CallError
 
@@ -104,9 +105,9 @@ class _Replayed:
 
     @property
     def size(self) -> float:
-        """The logarithm of the ratio of the errors; below a quarter of the rounding error two errors are equal."""
-        floor = self.rounding / 4
-        return math.log(max(self.candidate.relative, floor) / max(self.reference.relative, floor))
+        """The logarithm of the ratio of the errors, each in roundings of its dtype; below a quarter two are equal."""
+        own, other = self.candidate.relative / self.rounding, self.reference.relative / ROUNDING[self.of_reference]
+        return math.log(max(own, 0.25) / max(other, 0.25))
 
     @property
     def peak(self) -> float:
@@ -118,11 +119,19 @@ class _Replayed:
         return 0.5 / self.reference.effective + 0.5 / self.candidate.effective
 
 
+def _noise(replayed: Sequence[_Replayed]) -> tuple[float, float]:
+    """The usual error of a call of the reference, and of the candidate."""
+    if not replayed:
+        return 0.0, 0.0
+    return median(one.reference.relative for one in replayed), median(one.candidate.relative for one in replayed)
+
+
 def _replayed(alignment: Alignment, reference: Step, candidate: Step) -> Iterator[_Replayed]:
     for one, other in alignment.pairs:
         before, after = errors_of(one, reference), errors_of(other, candidate)
         for position in before.keys() & after.keys():
-            yield _Replayed(other, other.outputs[position].dtype, before[position], after[position])
+            dtypes = other.outputs[position].dtype, one.outputs[position].dtype
+            yield _Replayed(other, *dtypes, before[position], after[position])
 
 
 def one_for_each_call(suspects: Sequence[Suspect]) -> list[Suspect]:
@@ -135,36 +144,61 @@ def one_for_each_call(suspects: Sequence[Suspect]) -> list[Suspect]:
     return list(best.values())
 
 
-def other_operators(alignment: Alignment, agreement: Agreement) -> Iterator[Suspect]:
+def other_operators(
+    alignment: Alignment, agreement: Agreement, stretches: Stretches | None = None
+) -> Iterator[Suspect]:
     """Calls that one run has and the other has not, if what they make differs: devices compose the same from other
-    operators. The first such place leads to others: it is surest. Behind other random numbers nothing can be said."""
+    operators. The first such place leads to others: it is surest. Behind other random numbers nothing can be said
+    unless the stretch itself can be judged."""
     for number, difference in enumerate(alignment.differences):
         place = (*difference.candidate, *difference.reference)[0]
-        is_behind_random = agreement.random is not None and place.index >= agreement.random.index
-        if is_behind_random or not agreement.is_apart_behind(difference):
-            continue
-        has = ", ".join(_short(call) for call in difference.candidate[:4]) or "nothing"
-        had = ", ".join(_short(call) for call in difference.reference[:4]) or "nothing"
-        text = say("other operators: {candidate} where the reference has {reference}", candidate=has, reference=had)
-        score = 1000.0 - number if place.phase == "forward" else 500.0 - number
-        yield Suspect(place, "operators", score, text)
+        judged = stretches.judged(difference, agreement.usual(place)) if stretches is not None else None
+        if judged is None:
+            is_behind_random = agreement.random is not None and place.index >= agreement.random.index
+            is_healthy = is_behind_random or not agreement.is_apart_behind(difference)
+        else:
+            is_healthy = judged.is_healthy
+        if not is_healthy:
+            score = 1000.0 - number if place.phase == "forward" else 500.0 - number
+            yield Suspect(_telling(difference, judged), "operators", score, _operators_text(difference, judged))
 
 
-def other_arguments(alignment: Alignment) -> Iterator[Suspect]:
+def _telling(difference: Difference, judged: Judged | None) -> Call:
+    """The call of a difference to name: the one that made what is off, or else the first that computes."""
+    made = [call for call in difference.candidate if judged and judged.storage in {ref.storage for ref in call.outputs}]
+    return min(made or difference.candidate or difference.reference, key=_only_moves)
+
+
+def _operators_text(difference: Difference, judged: Judged | None) -> Sentence:
+    has, had = _names(difference.candidate), _names(difference.reference)
+    if judged is None:
+        return say("other operators: {candidate} where the reference has {reference}", candidate=has, reference=had)
+    error = judged.error
+    is_whole = error.broken == 0 and abs(error.factor - 1) > 0.5 * error.relative
+    off = f"{error.factor - 1:+.2%}" if is_whole else f"{error.relative:.1e}"
+    if judged.is_reversed:
+        return say(
+            "{candidate} in float64 is {off} off from what the reference's {reference} gave for the same inputs",
+            candidate=has, reference=had, off=off)  # fmt: skip
+    return say(
+        "{candidate} is {off} off from what the reference's {reference} give in float64 for the same inputs",
+        candidate=has, reference=had, off=off)  # fmt: skip
+
+
+def other_arguments(
+    alignment: Alignment, is_same: Callable[[Call, Call], bool] = lambda _one, _other: False
+) -> Iterator[Suspect]:
+    """Arguments that are not the same; ``is_same`` knows of those that come to the same, such as two names of a
+    dimension."""
     for number, (of_reference, of_candidate) in enumerate(alignment.pairs):
         if not of_candidate.inputs:
             continue  # it makes a tensor of some size, not a result of others: where that is used tells
         before, after = dict(scalars(of_reference)), dict(scalars(of_candidate))
-        for name in sorted(before.keys() | after.keys()):
-            if not _equal(before.get(name), after.get(name)):
-                text = say("argument {name} is {value}, of the reference {other}", name=name, value=after.get(name),
-                           other=before.get(name))  # fmt: skip
-                yield Suspect(of_candidate, "argument", 900.0 - number * 1e-3, text)
-        for one, other in zip(of_reference.inputs, of_candidate.inputs, strict=False):
-            if one.dtype != other.dtype:
-                text = say("computed in {dtype}, of the reference in {other}", dtype=other.dtype, other=one.dtype)
-                yield Suspect(of_candidate, "dtype", 400.0 - number * 1e-3, text)
-                break
+        names = [name for name in sorted(before.keys() | after.keys()) if not _equal(before.get(name), after.get(name))]
+        if names and not is_same(of_reference, of_candidate):
+            text = say("argument {name} is {value}, of the reference {other}", name=names[0],
+                       value=after.get(names[0]), other=before.get(names[0]))  # fmt: skip
+            yield Suspect(of_candidate, "argument", 900.0 - number * 1e-3, text)
 
 
 def other_sources(
@@ -178,18 +212,21 @@ def other_sources(
     have to be where they are used."""
     made = _made(reference), _made(candidate)
     seen: set[int] = set()
-    differences: list[tuple[float, Call, TensorRef]] = []
+    differences: list[tuple[float, float, Call, TensorRef]] = []
     for of_reference, of_candidate in alignment.pairs:
         for one, other in zip(of_reference.inputs, of_candidate.inputs, strict=False):
             is_source = one.storage not in made[0] and other.storage not in made[1]
             if not is_source or other.storage in seen or one.shape != other.shape:
                 continue
             seen.add(other.storage)
-            differences.append((distance_of(one, other), of_candidate, other))
-    floating = [distance for distance, _, ref in differences if ref.dtype in ROUNDING and distance > 0]
+            rounding = (
+                2 * max(ROUNDING.get(ref.dtype, 0.0) for ref in (one, other)) if one.dtype != other.dtype else 0.0
+            )
+            differences.append((distance_of(one, other), rounding, of_candidate, other))
+    floating = [distance for distance, _, _, ref in differences if ref.dtype in ROUNDING and distance > 0]
     usual = median(floating) if len(floating) > 4 else 0.0
-    for number, (distance, call, ref) in enumerate(differences):
-        limit = max(8 * usual, _SOURCE[min(candidate.step, 1)] if ref.dtype in ROUNDING else 0.0)
+    for number, (distance, rounding, call, ref) in enumerate(differences):
+        limit = max(8 * usual, rounding, _SOURCE[min(candidate.step, 1)] if ref.dtype in ROUNDING else 0.0)
         if distance > max(limit, at_least(call)):
             text = say("an input that no recorded operator made differs by {apart} ({dtype} {shape})",
                        apart=f"{distance:.2g}", dtype=ref.dtype, shape=list(ref.shape))  # fmt: skip
@@ -258,5 +295,19 @@ def _equal(one: object, other: object) -> bool:
 
 
 def _short(call: Call) -> str:
-    operator = call.operator.removeprefix("aten.").rpartition(".")[0]
-    return f"{operator} ({plain_path(call.module)})" if call.module else operator
+    return call.operator.removeprefix("aten.").rpartition(".")[0]
+
+
+def _only_moves(call: Call) -> bool:
+    """Whether a call makes no new values, or the same everywhere."""
+    return _short(call).startswith(_MOVING)
+
+
+def _names(calls: Sequence[Call]) -> str:
+    """The operators of a stretch; those that only move and fill where there are no others."""
+    if not calls:
+        return "nothing"
+    telling = [call for call in calls if not _only_moves(call)] or list(calls)
+    names = ", ".join(map(_short, telling[:5])) + (", …" if len(telling) > 5 else "")
+    modules = {plain_path(call.module) for call in calls}
+    return f"{names} ({modules.pop()})" if len(modules) == 1 and "" not in modules else names

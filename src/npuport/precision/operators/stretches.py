@@ -1,0 +1,329 @@
+"""Whether two stretches of different operators compute the same: a fused operator against its parts, say.
+
+The reference's stretch is replayed in float64 with the tensors that the candidate gave to its own: what comes out is
+what the candidate's should have given, and no definition of a fused operator is needed. Where the reference's cannot
+be replayed, for it is the one with the fused operator, it is done the other way round.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from npuport.precision.operators.agreement import ROUNDING, apart
+from npuport.precision.operators.alignment import Alignment, Difference
+from npuport.precision.operators.calls import Call, Step, TensorRef
+from npuport.precision.operators.renames import plain_path
+from npuport.precision.operators.replay import CallError, error_between
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+_TIMES = 8.0  # an error larger than the other side's by this factor is not by chance
+_ROUNDINGS = 16.0
+_SAME = 1e-12
+_STANDARD_ERRORS = 8.0  # that a result may be off as a whole
+_NEAR = 12  # calls between two differences that may belong to one stretch
+_NO_ERROR = CallError(relative=0.0, peak=0.0, scale=0.0, factor=1.0, broken=0, effective=1.0)
+_HOLDS_ANYTHING = ("aten.empty", "aten.new_empty")
+
+Pair = tuple[TensorRef, TensorRef]
+"""The same tensor of the reference and of the candidate."""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What replaying told of a stretch: the error of the result that is the furthest off. ``is_reversed``: it is the
+    reference's, measured by the candidate's calls."""
+
+    is_healthy: bool
+    error: CallError
+    storage: int | None = None  # of the candidate, with that result
+    is_reversed: bool = False
+
+
+class Stretches:
+    """Judges the differences of an alignment of two steps with tensors."""
+
+    def __init__(self, alignment: Alignment, reference: Step, candidate: Step, noise: tuple[float, float]) -> None:
+        """``noise``: the error that a call of either side usually has, as a share of its result."""
+        self._noise = noise
+        self._sides = (reference, candidate)
+        self._pairs = alignment.pairs
+        self._differences = alignment.differences
+        self._of_storage: tuple[dict[int, list[tuple[int, Pair]]], ...] = (defaultdict(list), defaultdict(list))
+        self._used: tuple[dict[int, list[tuple[int, Pair]]], ...] = (defaultdict(list), defaultdict(list))
+        left = _last_of_names(reference), _last_of_names(candidate)
+        self._left = [
+            (ref, left[1][name])
+            for name, ref in left[0].items()
+            if name in left[1] and ref.shape == left[1][name].shape and ref.dtype in ROUNDING
+        ]
+        for place, (one, other) in enumerate(alignment.pairs):
+            for a, b in zip(one.inputs, other.inputs, strict=False):
+                self._note(self._used, place, a, b)
+            for a, b in (*zip(one.inputs, other.inputs, strict=False), *zip(one.outputs, other.outputs, strict=False)):
+                self._note(self._of_storage, place, a, b)
+
+    @staticmethod
+    def _note(index: tuple[dict[int, list[tuple[int, Pair]]], ...], place: int, a: TensorRef, b: TensorRef) -> None:
+        if a.shape == b.shape:
+            index[0][a.storage].append((place, (a, b)))
+            index[1][b.storage].append((place, (a, b)))
+
+    def judged(self, difference: Difference, usual: float) -> Judged | None:
+        """Whether what a stretch made is what the other side's calls make of the same; None where neither side can be
+        replayed. ``usual``: how far apart the two runs are at that place, which counts where a stretch uses tensors
+        that only its own side has. A stretch that seems wrong is judged again together with the differences near it:
+        calls between them may have been matched by chance."""
+        found = self._judged(difference.reference, difference.candidate, frozenset(), usual)
+        if found is not None and found.is_healthy:
+            return found
+        wider = self._wider(difference)
+        again = self._judged(*wider, usual) if wider is not None else None
+        return again if again is not None else found
+
+    def come_to_the_same(self, one: Call, other: Call) -> bool:
+        """Whether two aligned calls with different arguments give the same for the same tensors, whatever these are:
+        in float64 no more than its roundings apart."""
+        from npuport.precision.operators.execution import NotExecutableError, execute
+
+        given = [
+            (a, self._sides[1].tensor(b)) for a, b in zip(one.inputs, other.inputs, strict=False) if a.shape == b.shape
+        ]
+        expected = _Replay(self._sides[0], [one], one.outputs).results(given)
+        try:
+            own = execute(other, self._sides[1])
+        except NotExecutableError:
+            return False
+        return expected is not None and all(
+            a.shape == b.shape and apart(a, b) < _SAME for a, b in zip(expected, own, strict=False)
+        )
+
+    def _wider(self, difference: Difference) -> tuple[tuple[Call, ...], tuple[Call, ...], frozenset[int]] | None:
+        """The calls of both sides around a difference up to its last neighbour of the same phase, with the places of
+        the pairs among them."""
+        near = _neighbours(self._differences, difference)
+        if len(near) < 2:
+            return None
+        sides = tuple([call for one in near for call in calls(one)] for calls in (_reference_of, _candidate_of))
+        spans = [range(calls[0].index, calls[-1].index) if calls else range(0) for calls in sides]
+        places = frozenset(
+            place
+            for place, pair in enumerate(self._pairs)
+            if any(one.index in own for one, own in zip(pair, spans, strict=True))
+        )
+        reference, candidate = (
+            tuple(sorted((*own, *(self._pairs[place][side] for place in places)), key=lambda call: call.index))
+            for side, own in enumerate(sides)
+        )
+        return reference, candidate, places
+
+    def _judged(
+        self, reference: Sequence[Call], candidate: Sequence[Call], without: frozenset[int], usual: float
+    ) -> Judged | None:
+        results = list(self._results((reference, candidate), without))
+        if not results:
+            return Judged(True, _NO_ERROR)  # nothing comes of it
+        for reverse in (False, True):
+            parts = candidate if reverse else reference
+            replay = _Replay(self._sides[int(reverse)], parts, [pair[int(reverse)] for pair in results])
+            made = {ref.storage for call in (reference if reverse else candidate) for ref in call.outputs}
+            given, is_mixed = self._given(replay, int(reverse), without, made)
+            expected = replay.results(given)
+            if expected is None:
+                continue
+            own = replay.results([]) or expected
+            floor = max(_TIMES * self._noise[1 - int(reverse)], usual if is_mixed else 0.0)
+            return self._judge(results, expected, own, int(reverse), floor)
+        return None
+
+    def _results(self, calls: tuple[Sequence[Call], Sequence[Call]], without: frozenset[int]) -> Iterator[Pair]:
+        """What the stretches made and aligned calls use, and the parameters and states that they left."""
+        made = [{ref.storage for call in own for ref in call.outputs} for own in calls]
+        yield from (pair for pair in self._left if pair[0].storage in made[0] and pair[1].storage in made[1])
+        seen: set[Pair] = set()
+        for side, own in enumerate(made):
+            for storage in own:
+                for place, pair in self._used[side].get(storage, ()):
+                    if place not in without and pair not in seen:
+                        seen.add(pair)
+                        yield pair
+
+    def _given(
+        self, replay: _Replay, side: int, without: frozenset[int], made: set[int]
+    ) -> tuple[list[tuple[TensorRef, Tensor]], bool]:
+        """The other side's tensors for what a stretch needs, other than those that its stretch ``made``; and whether
+        some have none."""
+        given, is_mixed = [], False
+        for storage, ref in replay.needed().items():
+            found = self._counterpart(side, storage, without, made)
+            if found is not None:
+                given.append((found[side], self._sides[1 - side].tensor(found[1 - side])))
+            else:
+                is_mixed |= ref.dtype in ROUNDING
+        return given, is_mixed
+
+    def _counterpart(self, side: int, storage: int, without: frozenset[int], made: set[int]) -> Pair | None:
+        """The widest view of a storage that is the same tensor in both runs."""
+        found = [
+            pair
+            for place, pair in self._of_storage[side].get(storage, ())
+            if place not in without and pair[1 - side].storage not in made
+        ]
+        return max(found, key=lambda pair: _size(pair[side]), default=None)
+
+    def _judge(
+        self, results: Sequence[Pair], expected: Sequence[Tensor], own: Sequence[Tensor], side: int, floor: float
+    ) -> Judged:
+        """The verdict on the results of one side's replay: ``expected`` with the other side's tensors, ``own`` with its
+        own. Of several results the one that is the furthest off decides."""
+        verdicts = []
+        for pair, truth, of_own in zip(results, expected, own, strict=True):
+            error = error_between(self._sides[1 - side].tensor(pair[1 - side]), truth)
+            of_parts = error_between(self._sides[side].tensor(pair[side]), of_own)
+            verdicts.append(Judged(_is_healthy(error, of_parts, pair, floor), error, pair[1].storage, bool(side)))
+        return max(verdicts, key=lambda one: (not one.is_healthy, one.error.broken, one.error.relative))
+
+
+def _is_healthy(error: CallError, of_parts: CallError, result: Pair, floor: float) -> bool:
+    """Whether the error of one side is no larger than the other side's, the roundings and a floor explain."""
+    if not all(ref.dtype in ROUNDING for ref in result):
+        return error.relative == 0 and error.broken == 0
+    rounding = max(ROUNDING[ref.dtype] for ref in result)
+    if error.broken > of_parts.broken or error.relative > max(_TIMES * of_parts.relative, _ROUNDINGS * rounding, floor):
+        return False
+    is_off = abs(error.factor - 1) > max(_TIMES * abs(of_parts.factor - 1), rounding, floor)
+    return not (is_off and error.scale > _STANDARD_ERRORS)
+
+
+class _Replay:
+    """A stretch of calls of one step, to be replayed in float64."""
+
+    def __init__(self, step: Step, calls: Sequence[Call], wanted: Sequence[TensorRef]) -> None:
+        self._step, self._calls, self._wanted = step, calls, wanted
+
+    def needed(self) -> dict[int, TensorRef]:
+        """The storages that the stretch does not make itself, with a tensor that looks into each."""
+        made = {ref.storage for call in self._calls for ref in call.outputs}
+        refs = [*(ref for call in self._calls for ref in call.inputs), *self._wanted]
+        return {ref.storage: ref for ref in refs if ref.storage not in made}
+
+    def results(self, given: Sequence[tuple[TensorRef, Tensor]]) -> list[Tensor] | None:
+        """The wanted tensors, with some tensors given and the others as recorded; None if a call cannot be replayed."""
+        from npuport.precision.operators.execution import NotExecutableError, execute
+
+        values = _Values(self._step)
+        for ref, tensor in given:
+            values.put(ref, tensor)
+        for call in self._calls:
+            try:
+                truths = execute(call, values)
+            except NotExecutableError:
+                if call.operator.startswith(_HOLDS_ANYTHING) or not call.outputs:
+                    continue
+                return None
+            for ref, truth in zip(call.outputs, truths, strict=False):
+                if tuple(truth.shape) != ref.shape:
+                    return None
+                values.put(ref, truth, values.written_in_place(call, ref))
+        return [values.tensor(ref) for ref in self._wanted]
+
+
+class _Values(Step):
+    """A step of which some tensors are others than were recorded, in float64."""
+
+    def __init__(self, step: Step) -> None:
+        super().__init__(step.calls, step.storages)
+        self._step = step
+        self._flat: dict[int, Tensor] = {}
+
+    def tensor(self, ref: TensorRef) -> Tensor:
+        import torch
+
+        flat = self._flat.get(ref.storage)
+        return self._step.tensor(ref) if flat is None else torch.as_strided(flat, ref.shape, ref.stride, ref.offset)
+
+    def put(self, ref: TensorRef, tensor: Tensor, before: Tensor | None = None) -> None:
+        """Have a tensor with other values; the rest of its storage is as in ``before``, or as recorded."""
+        import torch
+
+        if ref.storage not in self._flat:
+            size = self._step.storages[ref.storage].numel() // _item_size(ref.dtype)
+            whole = TensorRef(ref.storage, ref.dtype, (size,), (1,), 0)
+            recorded = self._step.tensor(whole) if before is None else before
+            is_inexact = recorded.is_floating_point()
+            self._flat[ref.storage] = recorded.double() if is_inexact else recorded.clone()
+        torch.as_strided(self._flat[ref.storage], ref.shape, ref.stride, ref.offset).copy_(tensor)
+
+    def written_in_place(self, call: Call, result: TensorRef) -> Tensor | None:
+        """What the storage of a result held before, if the call wrote into one of its inputs."""
+        for ref in call.inputs:
+            if (ref.shape, ref.stride, ref.offset, ref.dtype) == (
+                result.shape,
+                result.stride,
+                result.offset,
+                result.dtype,
+            ):
+                flat = self._flat.get(ref.storage)
+                if (
+                    flat is not None
+                    and flat.numel() * _item_size(ref.dtype) == self._step.storages[result.storage].numel()
+                ):
+                    return flat.clone()
+        return None
+
+
+def _last_of_names(step: Step) -> dict[str, TensorRef]:
+    """The last value of each named tensor, such as a parameter or a state of an optimizer, that a call made."""
+    found: dict[str, TensorRef] = {}
+    for call in step.calls:
+        for ref in call.outputs:
+            if (name := step.names.get(ref.storage)) is not None:
+                kind, of, path = name.rpartition(" ")
+                found[f"{kind}{of}{plain_path(path)}"] = ref
+    return found
+
+
+def _neighbours(differences: Sequence[Difference], difference: Difference) -> list[Difference]:
+    """A difference with those before and behind it that are near."""
+    at = differences.index(difference)
+    first = last = at
+    while first > 0 and _are_near(differences[first - 1], differences[first]):
+        first -= 1
+    while last + 1 < len(differences) and _are_near(differences[last], differences[last + 1]):
+        last += 1
+    return list(differences[first : last + 1])
+
+
+def _are_near(one: Difference, other: Difference) -> bool:
+    """Whether a difference follows another closely in the same phase, on both sides."""
+    calls = (*one.candidate, *one.reference), (*other.candidate, *other.reference)
+    if calls[0][0].phase != calls[1][0].phase or calls[0][0].module.split(".")[:3] != calls[1][0].module.split(".")[:3]:
+        return False
+    sides = ((one.reference, other.reference), (one.candidate, other.candidate))
+    gaps = [b[0].index - a[-1].index for a, b in sides if a and b]
+    return not gaps or min(gaps) <= _NEAR
+
+
+def _reference_of(difference: Difference) -> tuple[Call, ...]:
+    return difference.reference
+
+
+def _candidate_of(difference: Difference) -> tuple[Call, ...]:
+    return difference.candidate
+
+
+def _size(ref: TensorRef) -> int:
+    size = 1
+    for length in ref.shape:
+        size *= length
+    return size
+
+
+def _item_size(dtype: str) -> int:
+    import torch
+
+    return int(getattr(torch, dtype).itemsize)
