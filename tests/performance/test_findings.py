@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from made_profiles import LOOP, QUEUE, Row, collective, event, kernel, made, training_step
+from made_profiles import ENGINE, LOOP, QUEUE, Row, collective, event, kernel, made, training_step
 
 from npuport.performance.findings.base import Context, PerformanceFinding
 from npuport.performance.findings.registry import find
@@ -141,9 +141,35 @@ def test_compiled_operators_are_named() -> None:
         event("aclopCompileAndExecute", 310, 390, "runtime", LOOP),
     ]
     finding = one("NT102", events=events, kernels=[kernel(0, 50, 0)])
-    assert finding.details == {"calls": 3.0, "operators": {"Conv2D": 1, "ReduceSum": 1}}
+    assert finding.details == {"calls": 3.0, "operators": {"Conv2D": 1, "ReduceSum": 1}, "lines_ms": {}}
 
 
 def test_first_kernel() -> None:
     finding = one("NT302", kernels=[kernel(300, 1000, 0)])
     assert (finding.cost_ns, finding.gain_ns) == (300, 300)
+
+
+def test_kernels_have_the_lines_that_launched_them() -> None:
+    """Autograd's thread has no Python stack: a backward kernel has the line of its forward."""
+    events = [
+        event("aten::linear", 0, 100, stack=STACK, sequence=4),
+        event("AddmmBackward0", 200, 300, thread=ENGINE, sequence=4, forward_thread=LOOP),
+        event("aten::copy_", 210, 290, thread=ENGINE),
+        event("aten::add", 300, 400, stack=STACK.replace("train.py(12)", "train.py(30)")),
+    ]
+    kernels = [
+        kernel(100, 150, 0, type="TransData"),
+        kernel(400, 500, 210, ENGINE, type="TransData"),
+        kernel(500, 510, 300, type="TransData"),
+    ]
+    finding = one("NT502", events=events, kernels=kernels)
+    assert finding.line == "/home/me/train.py:12"
+    assert finding.details["lines_ms"] == {"/home/me/train.py:12": 150e-6, "/home/me/train.py:30": 10e-6}
+
+
+def test_evidence_names_the_rows_that_matter_most() -> None:
+    events = [event("aten::add", 100, 900)]
+    kernels = [kernel(0, 100, 0), kernel(150, 200, 0), kernel(600, 900, 0)]
+    assert one("NT103", events=events, kernels=kernels).events == (2, 1)
+    both = [collective(0, 200), collective(0, 200, "wait"), collective(300, 900), collective(300, 900, "wait")]
+    assert one("NT201", communication=both, kernels=[kernel(950, 960, 0)]).events == (2, 0)

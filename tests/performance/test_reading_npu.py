@@ -180,3 +180,20 @@ def test_collectives_of_text_and_database_have_one_shape() -> None:
         assert one.height == other.height, name
     moved = [profile.transfers["bytes"].sum() for profile in (text, database)]
     assert moved[0] == moved[1]  # the same gradients
+
+
+def test_what_ends_before_it_begins_is_named_and_left_out(tmp_path: Path) -> None:
+    trace = npu_trace()
+    item = next(one for one in trace if one["name"] == "aten::item")
+    bad = {**item, "dur": -5}
+    folder = write_npu_profile(tmp_path, trace=json.dumps([*trace, bad]))
+    (rank,) = analyse([folder])
+    assert [str(one.reason) for one in rank.profile.problems] == ["1 events end before they begin"]
+    assert rank.profile.events.filter(pl.col("name") == "aten::item").height == 1
+    assert rank.profile.events["id"].to_list() == list(range(rank.profile.events.height))
+
+
+def test_a_step_that_ends_before_it_begins_is_none(tmp_path: Path) -> None:
+    trace = [{**one, "dur": -1} if one["name"].startswith("ProfilerStep") else one for one in npu_trace()]
+    (rank,) = analyse([write_npu_profile(tmp_path, trace=json.dumps(trace))])
+    assert [one.step for one in rank.splits] == [7]  # the kernels carry the number of their step

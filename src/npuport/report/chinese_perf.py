@@ -161,6 +161,7 @@ PERFORMANCE_SENTENCES = {
     "the table {table} cannot be read ({reason})": "表 {table} 无法读取（{reason}）",
     "{number} events are of a kind that is not read: {kind}": "有 {number} 个事件属于不读取的类型：{kind}",
     "{number} entries are malformed": "{number} 个条目格式错误",
+    "{number} events end before they begin": "{number} 个事件在开始之前就结束",
     "{number} events are malformed": "{number} 个事件格式错误",
     "columns are missing: {columns}": "缺少列：{columns}",
     "it is missing: what the host did is not known": "文件缺失：无法得知主机做了什么",

@@ -11,6 +11,7 @@ from typing import Any
 import polars as pl
 
 from npuport.findings import Basis, Sentence
+from npuport.performance.findings.lines import lines_of
 from npuport.performance.intervals import Spans, clip, subtract, total, union
 from npuport.performance.step_split import Part, StepSplit, Timeline, split_steps, timeline_of, with_phase
 from npuport.performance.tables import Profile
@@ -85,6 +86,42 @@ class Context:
         enclosing = (pl.col("start_ns") <= row["start_ns"]) & (pl.col("end_ns") >= row["end_ns"])
         return beside.filter(enclosing).sort("start_ns", "end_ns", descending=[True, False])
 
+    def lines(self, row: Mapping[str, Any]) -> list[str]:
+        """``path:line`` of the user's code that one of ``events`` comes from, innermost first.
+
+        Autograd's threads have no Python stack: a backward operator has the lines of its forward.
+        """
+        around = self.around(row)
+        if found := lines_of(around):
+            return found
+        forward = (self._forward.get(number) for number in around["sequence"].drop_nulls().to_list())
+        return next((lines_of(self.around(one)) for one in forward if one is not None), [])
+
+    @cached_property
+    def _forward(self) -> dict[int, dict[str, Any]]:
+        """The operator that made each node of autograd's graph, by the number that its backward carries too."""
+        numbered = self.events.filter(
+            (pl.col("sequence") >= 0)
+            & (pl.col("forward_thread").fill_null(0) == 0)
+            & ~pl.col("thread").is_in(list(self.timeline.phases.backward_threads))
+        )
+        made = numbered.unique("sequence", keep="last", maintain_order=True)
+        return {row["sequence"]: row for row in made.iter_rows(named=True)}
+
+    def lines_of_kernels(self, kernels: pl.DataFrame) -> dict[str, int]:
+        """The lines that launched some of ``kernels``, with the time of those in all steps; the longest first."""
+        length = pl.col("end_ns") - pl.col("start_ns")
+        longest = kernels.select("launch_thread", "launch_ns", length.alias("time")).drop_nulls()
+        longest = longest.sort("time", descending=True).head(_LOOKED_UP)
+        launches = self.events.unique(["thread", "start_ns"], keep="first", maintain_order=True)
+        joined = longest.join(launches, left_on=["launch_thread", "launch_ns"], right_on=["thread", "start_ns"])
+        times: dict[str, int] = {}
+        for row in joined.iter_rows(named=True):
+            found = self.lines({**row, "thread": row["launch_thread"], "start_ns": row["launch_ns"]})
+            if found:
+                times[found[0]] = times.get(found[0], 0) + row["time"]
+        return dict(sorted(times.items(), key=lambda one: -one[1]))
+
     @cached_property
     def kernels(self) -> pl.DataFrame:
         """What the device did that begins in a step: kernels alone, with ``phase`` and with texts as plain texts."""
@@ -125,9 +162,16 @@ class Context:
         return self.per_step(total(spans))
 
 
+_LOOKED_UP = 500  # longest kernels whose line is looked up
+
 Check = Callable[[Context], Iterator[PerformanceFinding]]
 
 
 def milliseconds(time: int) -> str:
     """``91.96``: a time in ms as findings write it."""
     return f"{time / 1e6:,.2f}"
+
+
+def in_milliseconds(times: Mapping[str, int]) -> dict[str, float]:
+    """Times by name, as details of findings hold them."""
+    return {name: time / 1e6 for name, time in times.items()}

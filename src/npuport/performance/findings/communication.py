@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import polars as pl
+
 from npuport.findings import say
 from npuport.performance.findings.base import Confidence, Context, PerformanceFinding, milliseconds
-from npuport.performance.intervals import total
+from npuport.performance.intervals import Spans, clip, total
+
+_SHOWN = 20  # operations given as evidence
 
 
 def waiting(context: Context) -> Iterator[PerformanceFinding]:
@@ -30,6 +34,8 @@ def waiting(context: Context) -> Iterator[PerformanceFinding]:
         gain_ns=context.gain(free),
         confidence=Confidence.HIGH,
         spans=free,
+        events=_longest(context, context.timeline.wait),
+        evidence_table="communication",
         details={"wait_ms": wait / 1e6, "transmit_ms": transmit / 1e6},
     )
 
@@ -58,4 +64,14 @@ def not_overlapped(context: Context) -> Iterator[PerformanceFinding]:
         gain_ns=context.gain(free),
         confidence=Confidence.MEDIUM,
         spans=free,
+        events=_longest(context, free),
+        evidence_table="communication",
     )
+
+
+def _longest(context: Context, spans: Spans) -> tuple[int, ...]:
+    """The operations with most of some spans, the one with most first."""
+    table = context.profile.communication
+    operations = table.filter(pl.col("kind").cast(pl.String) == "operation").select("id", "start_ns", "end_ns")
+    shares = [(total(clip(spans, start, end)), number) for number, start, end in operations.iter_rows()]
+    return tuple(number for share, number in sorted(shares, key=lambda one: (-one[0], one[1])) if share)[:_SHOWN]

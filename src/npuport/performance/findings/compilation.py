@@ -8,7 +8,7 @@ import polars as pl
 
 from npuport.facts import performance_fact
 from npuport.findings import say
-from npuport.performance.findings.base import Confidence, Context, PerformanceFinding, milliseconds
+from npuport.performance.findings.base import Confidence, Context, PerformanceFinding, in_milliseconds, milliseconds
 from npuport.performance.intervals import total
 from npuport.performance.tables import Category
 
@@ -25,6 +25,9 @@ def compiled_operators(context: Context) -> Iterator[PerformanceFinding]:
     cost = context.per_step(total(spans))
     steps = len(context.splits)
     free = context.without_computing(spans)
+    operators = _operators(context, calls)
+    kinds = context.kernels.filter(pl.col("type").is_in(list(operators)))
+    lines = context.lines_of_kernels(kinds)
     yield PerformanceFinding(
         code="NT102",
         name="operators-compiled-in-the-step",
@@ -40,7 +43,8 @@ def compiled_operators(context: Context) -> Iterator[PerformanceFinding]:
         confidence=Confidence.HIGH,
         spans=free,
         events=tuple(calls["id"].to_list()),
-        details={"calls": calls.height / steps, "operators": _operators(context, calls)},
+        details={"calls": calls.height / steps, "operators": operators, "lines_ms": in_milliseconds(lines)},
+        line=next(iter(lines), ""),
         basis=performance_fact("jit-compile").basis,
     )
 

@@ -8,7 +8,6 @@ import polars as pl
 
 from npuport.findings import Sentence, say
 from npuport.performance.findings.base import Confidence, Context, PerformanceFinding, milliseconds
-from npuport.performance.findings.lines import lines_of
 from npuport.performance.intervals import total
 from npuport.performance.phases import Phase
 
@@ -21,7 +20,7 @@ def slow_loading(context: Context) -> Iterator[PerformanceFinding]:
     cost, free = context.gain(spans), context.without_computing(spans)
     calls = context.events.filter(pl.col("name").str.contains("(?i)dataloader") & (pl.col("category") != "python"))
     longest = calls.sort(pl.col("end_ns") - pl.col("start_ns"), descending=True).head(1)
-    lines = lines_of(context.around(longest.row(0, named=True))) if longest.height else []
+    lines = context.lines(longest.row(0, named=True)) if longest.height else []
     yield PerformanceFinding(
         code="NT301",
         name="waiting-for-data",

@@ -8,12 +8,13 @@ import polars as pl
 
 from npuport.facts import performance_fact
 from npuport.findings import Sentence, say
-from npuport.performance.findings.base import Confidence, Context, PerformanceFinding, milliseconds
+from npuport.performance.findings.base import Confidence, Context, PerformanceFinding, in_milliseconds, milliseconds
 from npuport.performance.findings.lines import user_frames
 from npuport.performance.intervals import Spans, total
 from npuport.performance.step_split import Part
 from npuport.performance.tables import Category
 
+_SHOWN = 20  # kernels given as evidence
 _LOOKED_AT = 2_000  # longest gaps whose function is looked up
 
 
@@ -39,9 +40,18 @@ def dispatching(context: Context) -> Iterator[PerformanceFinding]:
         gain_ns=cost,
         confidence=Confidence.MEDIUM,
         spans=spans,
+        events=_after_the_longest(context, spans),
+        evidence_table="kernels",
         details={"kernels": kernels},
         basis=performance_fact("task-queue").basis if on_npu else None,
     )
+
+
+def _after_the_longest(context: Context, spans: Spans) -> tuple[int, ...]:
+    """The kernels that the device waited for longest."""
+    begun = dict(context.kernels.select("start_ns", "id").iter_rows())
+    longest = sorted(spans, key=lambda span: span[0] - span[1])
+    return tuple(begun[end] for _, end in longest if end in begun)[:_SHOWN]
 
 
 def _fewer_launches(on_npu: bool) -> Sentence:
@@ -89,7 +99,7 @@ def outside_operators(context: Context) -> Iterator[PerformanceFinding]:
         confidence=Confidence.MEDIUM,
         spans=spans,
         line=next(iter(functions), ""),
-        details={"functions_ms": {name: time / 1e6 for name, time in functions.items()}},
+        details={"functions_ms": in_milliseconds(functions)},
     )
 
 

@@ -8,7 +8,7 @@ import polars as pl
 
 from npuport.facts import performance_fact
 from npuport.findings import Sentence, say
-from npuport.performance.findings.base import Confidence, Context, PerformanceFinding, milliseconds
+from npuport.performance.findings.base import Confidence, Context, PerformanceFinding, in_milliseconds, milliseconds
 from npuport.performance.intervals import spans_of, subtract, total
 from npuport.performance.phases import Phase
 
@@ -68,6 +68,7 @@ def _kernels(
     cost = context.per_step(int((found["end_ns"] - found["start_ns"]).sum()))
     kinds = found.group_by(pl.coalesce("type", "name").alias("kind")).agg(pl.len().alias("count"))
     counts = dict(kinds.sort("count", "kind", descending=[True, False]).iter_rows())
+    lines = context.lines_of_kernels(found)
     yield PerformanceFinding(
         code=code,
         name=name,
@@ -82,9 +83,10 @@ def _kernels(
         gain_ns=min(context.gain(spans), cost),
         confidence=Confidence.MEDIUM,
         spans=spans,
+        line=next(iter(lines), ""),
         events=tuple(found["id"].to_list()),
         evidence_table="kernels",
-        details={"kernels": counts},
+        details={"kernels": counts, "lines_ms": in_milliseconds(lines)},
         basis=performance_fact(fact).basis,
     )
 

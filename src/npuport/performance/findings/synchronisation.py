@@ -11,7 +11,7 @@ import polars as pl
 
 from npuport.findings import Sentence, say
 from npuport.performance.findings.base import Confidence, Context, PerformanceFinding, milliseconds
-from npuport.performance.findings.lines import lines_of, short
+from npuport.performance.findings.lines import short
 from npuport.performance.intervals import Span, Spans, total, union
 from npuport.performance.phases import Phase
 from npuport.performance.step_split import BLOCKING_OPERATORS
@@ -115,7 +115,7 @@ def _waits(context: Context) -> Iterator[_Wait]:
     for event, outermost in roots.items():
         around = context.around(outermost)
         spans = _waiting(around, outermost, union(calls[event]))
-        yield _Wait(event, outermost["name"], spans, tuple(lines_of(around)))
+        yield _Wait(event, outermost["name"], spans, tuple(context.lines(outermost)))
 
 
 def _waiting(around: pl.DataFrame, root: Mapping[str, Any], calls: Spans) -> Spans:

@@ -56,4 +56,4 @@ def nanoseconds(column: str) -> pl.Expr:
 
 def bytes_of(column: str, unit: int) -> pl.Expr:
     """A column of sizes written as text, in ``unit`` bytes."""
-    return (pl.col(column).cast(pl.Float64, strict=False) * unit).round().cast(pl.Int64)
+    return (pl.col(column).cast(pl.Float64, strict=False) * unit).round().cast(pl.Int64, strict=False)

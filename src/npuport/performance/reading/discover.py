@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
+import polars as pl
+
 from npuport.errors import UserError
+from npuport.findings import say
 from npuport.performance.reading.kineto import read_kineto
 from npuport.performance.reading.torch_npu_db import read_database
 from npuport.performance.reading.torch_npu_text import read_text, read_unparsed
-from npuport.performance.tables import Profile
+from npuport.performance.tables import Problem, Profile
 
 Reader = Callable[[Path], Profile]
 
@@ -36,7 +41,26 @@ def profiles_under(paths: Sequence[Path]) -> list[tuple[Path, Reader]]:
                 path=path,
             )
         found |= below
-    return list(found.items())
+    return [(path, partial(_whole, read)) for path, read in found.items()]
+
+
+def _whole(read: Reader, path: Path) -> Profile:
+    """The profile without rows that end before they begin: nothing can be said of the time they took."""
+    profile = read(path)
+    tables: dict[str, pl.DataFrame] = {}
+    for name in ("events", "kernels", "communication"):
+        table: pl.DataFrame = getattr(profile, name)
+        if reversed_rows := table.filter(pl.col("end_ns") < pl.col("start_ns")).height:
+            kept = table.filter(pl.col("end_ns") >= pl.col("start_ns")).drop("id").with_row_index("id")
+            reason = say("{number} events end before they begin", number=reversed_rows)
+            tables[name] = kept
+            profile = replace(profile, problems=(*profile.problems, Problem(profile.path, reason)))
+    return replace(
+        profile,
+        events=tables.get("events", profile.events),
+        kernels=tables.get("kernels", profile.kernels),
+        communication=tables.get("communication", profile.communication),
+    )
 
 
 def _below(path: Path) -> Iterator[tuple[Path, Reader]]:

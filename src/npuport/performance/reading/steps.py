@@ -15,7 +15,7 @@ def steps_of(events: pl.DataFrame, kernel_rows: pl.DataFrame | None = None) -> p
     ``kernel_rows`` may have the columns ``step``, ``start_ns`` and ``end_ns``.
     """
     marked = events.with_columns(pl.col("name").cast(pl.String).str.extract(_MARK).alias("step"))
-    marked = marked.filter(pl.col("step").is_not_null())
+    marked = marked.filter(pl.col("step").is_not_null() & (pl.col("end_ns") > pl.col("start_ns")))
     if not marked.is_empty():
         # Newer traces hold the mark twice, for the host and for the device.
         return shaped(marked.unique("step", keep="first").sort("start_ns"), STEPS)
