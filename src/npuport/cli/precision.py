@@ -63,6 +63,12 @@ def compare(
     ],
     candidate: Annotated[Path, typer.Argument(metavar="CANDIDATE", help="The recorded steps of the run to judge.")],
     *,
+    msprobe: Annotated[
+        Path | None,
+        typer.Option(
+            "--msprobe", metavar="FILE", help="Write the table of `msprobe compare` too, with its results; a CSV."
+        ),
+    ] = None,
     json_: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Find the operator calls that break the numbers: compare the recorded steps of two runs (`npuport run --dump`).
@@ -79,7 +85,7 @@ def compare(
 
     # The comparison computes on the CPU, also where torch_npu is installed and CANN is not.
     os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
-    raise SystemExit(compare_folders(reference, candidate, json_))
+    raise SystemExit(compare_folders(reference, candidate, json_, msprobe))
 
 
 @app.command(short_help="Say what two runs differ in before their first operator.")

@@ -18,12 +18,16 @@ if TYPE_CHECKING:
 _SHOWN = 5
 
 
-def compare_folders(reference: Path, candidate: Path, as_json: bool) -> int:
-    """Compare each step and rank that both have; the exit code."""
+def compare_folders(reference: Path, candidate: Path, as_json: bool, columns: Path | None = None) -> int:
+    """Compare each step and rank that both have; the exit code. ``columns``: where msprobe's table goes."""
     from npuport.precision.dumps import read_any_step
     from npuport.precision.operators.suspects import compare
 
     pairs = _pairs(reference, candidate)
+    if columns is not None:
+        from npuport.cli.precision_columns import write_columns
+
+        write_columns(pairs, columns)
     compared = []
     for name, (one, other) in pairs.items():
         steps = read_any_step(one), read_any_step(other)
