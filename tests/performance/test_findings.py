@@ -31,7 +31,7 @@ CASES: list[tuple[str, dict[str, list[Row]], int, int]] = [
     ("NT102", {"events": [event("aclopCompileAndExecute", 300, 700, "runtime", QUEUE)]}, 400, 300),
     ("NT103", {"events": [event("aten::add", 500, 800)]}, 300, 300),
     ("NT104", {"events": [event("GC", 350, 450, "collector")]}, 100, 50),
-    ("NT105", {"events": []}, 600, 600),
+    ("NT105", {"events": [event("train.py(3): log", 0, 1000, "python")]}, 600, 600),
     (
         "NT201",
         {"communication": [collective(300, 900), collective(300, 800, "wait"), collective(800, 900, "transmit")]},

@@ -101,7 +101,11 @@ def test_parts_add_up_and_totals_are_what_the_rows_cover(profile: Profile) -> No
         assert one.overlapped == len(computing & operations)
         moving = instants(rows(profile, "communication", "transmit"), one.start_ns, one.end_ns) & operations
         assert one.transmit == len(moving)
-        assert one.wait in (0, len(operations) - len(moving))
+        tasks = instants(
+            rows(profile, "communication", "transmit") + rows(profile, "communication", "wait"), -100, END + 200
+        )
+        told = [span for span in rows(profile, "communication", "operation") if tasks & set(range(*span))]
+        assert one.wait == len(instants(told, one.start_ns, one.end_ns) - moving)
 
 
 def parts(profile: Profile) -> dict[str, int]:
@@ -176,6 +180,17 @@ def test_communication_is_hidden_by_computing_and_divided_beside_it() -> None:
 def test_collectives_without_tasks_are_not_divided() -> None:
     found = parts(made(kernels=[kernel(0, 400, 0)], communication=[collective(400, 1000)]))
     assert found == {"OTHER": 400, "COMMUNICATION": 600}
+    some = [collective(400, 700), collective(700, 1000), collective(900, 1000, "transmit")]
+    found = parts(made(kernels=[kernel(0, 400, 0)], communication=some))
+    assert found == {"OTHER": 400, "COMMUNICATION": 300, "WAIT": 200, "TRANSMIT": 100}
+
+
+def test_nothing_is_said_of_a_host_that_was_not_recorded() -> None:
+    rows = {"kernels": [kernel(0, 400)], "communication": [collective(400, 700)]}
+    assert parts(made(**rows)) == {"OTHER": 400, "COMMUNICATION": 300, "UNKNOWN": 300}
+    calls = [event("aclrtSynchronizeStream", 700, 800, "runtime")]
+    assert parts(made(**rows, events=calls))["SYNCHRONISATION"] == 100
+    assert parts(made(**rows, events=calls))["UNKNOWN"] == 200
 
 
 IDLE: list[tuple[str, Callable[..., Any]]] = [

@@ -100,11 +100,12 @@ def _parts(rank: RankAnalysis) -> Iterator[str]:
         if not inside:
             continue
         listed = sorted(inside, key=lambda one: -one[1])
-        words = ", ".join(
-            f"{translate(part.value)} {_ms(time)}" for part, time in listed if part is not Part.COMMUNICATION
-        )
+        words = [f"{translate(part.value)} {_ms(time)}" for part, time in listed if part is not Part.COMMUNICATION]
+        overlapped = sum(one.overlapped for one in rank.splits) // len(rank.splits)
+        if members is COMMUNICATING and overlapped:
+            words.append(translate("behind computing {time} more", time=_ms(overlapped)))
         whole = f"{name} {_ms(sum(time for _, time in inside))}"
-        yield f"{whole} ({words})" if words else whole
+        yield f"{whole} ({', '.join(words)})" if words else whole
 
 
 def _average_parts(rank: RankAnalysis) -> dict[Part, int]:

@@ -40,6 +40,7 @@ class Part(enum.Enum):
     PREPARING = "before the first kernel"
     DISPATCH = "host dispatching operators"
     GAP = "host outside operators"
+    UNKNOWN = "the host was not recorded"
 
 
 COMMUNICATING = (Part.TRANSMIT, Part.WAIT, Part.COMMUNICATION)
@@ -51,6 +52,7 @@ IDLE = (
     Part.PREPARING,
     Part.DISPATCH,
     Part.GAP,
+    Part.UNKNOWN,
 )
 
 _PHASE_PART = {
@@ -113,7 +115,8 @@ class Timeline:
     blocking: pl.Series  # ids of events in which the host waits for the device
     reasons: Mapping[Part, Spans]  # what the host does; in the order in which one explains idleness
     phases: Phases
-    host_only: bool
+    host_only: bool  # no device was profiled
+    host_recorded: bool  # else nothing is known of why the device is idle
 
 
 def timeline_of(profile: Profile) -> Timeline:
@@ -123,18 +126,27 @@ def timeline_of(profile: Profile) -> Timeline:
     operations = spans_of(profile.communication.filter(kind == "operation"))
     transmit = intersect(spans_of(profile.communication.filter(kind == "transmit")), operations)
     blocking = blocking_events(profile)
-    told = profile.communication.filter(kind != "operation").height > 0
+    host = profile.events["category"].cast(pl.String).is_in([Category.OPERATOR, Category.PYTHON])
     return Timeline(
         computing=spans_of(profile.kernels.filter(pl.col("kind").cast(pl.String) == "kernel")),
         busy=_busy(profile, phases),
         operations=operations,
         transmit=transmit,
-        wait=subtract(operations, transmit) if told else [],
+        wait=subtract(_told(profile.communication), transmit),
         blocking=blocking,
         reasons=_reasons(profile, phases, blocking),
         phases=phases,
         host_only=profile.kernels.is_empty() and not operations,
+        host_recorded=bool(host.any()),
     )
+
+
+def _told(communication: pl.DataFrame) -> Spans:
+    """The time of the collectives whose tasks were recorded: what of it moves no data is waiting."""
+    kind = communication["kind"].cast(pl.String)
+    tasks = spans_of(communication.filter(kind != "operation"))
+    operations = communication.filter(kind == "operation").select("start_ns", "end_ns")
+    return union((start, end) for start, end in operations.iter_rows() if clip(tasks, start, end))
 
 
 def split_steps(profile: Profile, timeline: Timeline) -> list[StepSplit]:
@@ -154,7 +166,7 @@ def _split(timeline: Timeline, step: int | None, start: int, end: int) -> StepSp
     for part, layer in layers:
         spans[part] = union([*spans.get(part, []), *intersect(clip(layer, start, end), rest)])
         rest = subtract(rest, layer)
-    spans[Part.GAP] = rest
+    spans[Part.GAP if timeline.host_recorded else Part.UNKNOWN] = rest
     return StepSplit(
         step=step,
         start_ns=start,

@@ -20,6 +20,8 @@ PERFORMANCE_SENTENCES = {
     "before the first kernel": "第一个 kernel 之前",
     "host dispatching operators": "主机下发算子",
     "host outside operators": "主机不在算子中",
+    "the host was not recorded": "未记录主机",
+    "behind computing {time} more": "另有 {time} 被计算掩盖",
     # the summary
     "rank {rank}": "rank {rank}",
     "{number} step": "{number} 步",
