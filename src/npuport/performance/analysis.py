@@ -61,15 +61,15 @@ def _differences(first: Profile, other: Profile) -> Iterator[Problem]:
     """What makes numbers of two profiles of one call hard to compare: they come from different versions or settings."""
     if (first.origin, first.device) != (other.origin, other.device):
         return  # a GPU beside an NPU is meant to differ
-    told = [(name, first.versions.get(name), other.versions.get(name)) for name in {**first.versions, **other.versions}]
-    told += [(name, first.settings.get(name), other.settings.get(name)) for name in ("level", "columns")]
-    for name, one, two in told:
-        if one != two:
+    told = {**first.versions, "level": first.settings.get("level"), "columns": first.settings.get("columns")}
+    others = {**other.versions, "level": other.settings.get("level"), "columns": other.settings.get("columns")}
+    for name in sorted(told.keys() & others.keys()):
+        if told[name] and others[name] and told[name] != others[name]:
             reason = say(
                 "{name} is {other}, but {first} in {path}: compare their numbers with care",
                 name=name,
-                other=two or "unknown",
-                first=one or "unknown",
+                other=others[name],
+                first=told[name],
                 path=first.path.name,
             )
             yield Problem(other.path, reason)
