@@ -49,6 +49,7 @@ CASES: list[tuple[str, dict[str, list[Row]], int, int]] = [
     ("NT401", {"events": [event("aclrtMallocPhysical", 380, 480, "runtime")]}, 100, 80),
     ("NT501", {"kernels": [kernel(350, 550, 0, core="AI_CPU", type="Index", stream=3)]}, 200, 150),
     ("NT502", {"kernels": [kernel(400, 450, 0, type="TransData")]}, 50, 50),
+    ("NT504", {"kernels": [kernel(380, 450, 0, type="ViewCopy")]}, 70, 50),
 ]
 
 

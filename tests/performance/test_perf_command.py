@@ -64,6 +64,17 @@ def test_chinese(tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
     assert "使主机等待设备" in said
 
 
+def test_what_the_profiler_itself_costs_is_said(tmp_path: Path, capsys: Output) -> None:
+    folder = write_npu_profile(tmp_path)
+    analysed(folder)
+    assert "recorded with" not in capsys.readouterr().out
+    info = folder / "profiler_info_0.json"
+    info.write_text(json.dumps({"config": {"common_config": {"with_stack": True, "profile_memory": True}}}))
+    analysed(folder)
+    said = "recorded with Python stacks, allocations of memory: without, the host is faster"
+    assert said in capsys.readouterr().out
+
+
 def test_json_adds_up(tmp_path: Path, capsys: Output) -> None:
     code, (profile,) = document(capsys, write_npu_profile(tmp_path))
     assert code == 1

@@ -56,6 +56,8 @@ def _as_text(rank: RankAnalysis, findings: Sequence[PerformanceFinding]) -> Iter
         yield "  " + translate("no step was found")
         return
     yield translate("step {time} ms", time=_ms(rank.step_ns)) + " = " + " · ".join(_parts(rank))
+    if heavy := ", ".join(_slowing(rank)):
+        yield "  " + translate("recorded with {what}: without, the host is faster", what=heavy)
     for number, finding in enumerate(findings, 1):
         yield from _finding(rank, number, finding)
     if hidden := len(rank.findings) - len(findings):
@@ -84,6 +86,18 @@ def _title(rank: RankAnalysis) -> str:
     unmarked = any(one.step is None for one in rank.splits)
     steps = translate("no step is marked: all of it counts as one") if unmarked else counted(len(rank.splits), "step")
     return " · ".join([*words, steps])
+
+
+def _slowing(rank: RankAnalysis) -> Iterator[str]:
+    """What the profiler recorded that slows the host down."""
+    from npuport.report.language import translate
+
+    words = {
+        "stacks": translate("Python stacks"),
+        "memory": translate("allocations of memory"),
+        "shapes": translate("shapes of tensors"),
+    }
+    return (word for name, word in words.items() if rank.profile.settings.get(name))
 
 
 def _parts(rank: RankAnalysis) -> Iterator[str]:

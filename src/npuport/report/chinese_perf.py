@@ -23,6 +23,10 @@ PERFORMANCE_SENTENCES = {
     "the host was not recorded": "未记录主机",
     "behind computing {time} more": "另有 {time} 被计算掩盖",
     # the summary
+    "recorded with {what}: without, the host is faster": "采集时记录了{what}：不记录时主机更快",
+    "Python stacks": "Python 调用栈",
+    "allocations of memory": "内存分配",
+    "shapes of tensors": "张量形状",
     "rank {rank}": "rank {rank}",
     "{number} step": "{number} 步",
     "{number} steps": "{number} 步",
@@ -137,6 +141,13 @@ PERFORMANCE_SENTENCES = {
         "在构建模型之前设置 torch.npu.config.allow_internal_format=False"
     ),
     "the next profile has few or no TransData kernels": "下一次 profile 中很少或没有 TransData",
+    "{count} kernels only bring values into another order in a step, {time} ms: {types}": (
+        "每步有 {count} 个 kernel 只改变数据排列，共 {time} ms：{types}"
+    ),
+    "call .contiguous() once behind the transpose or slice, or give operators the layout they want": (
+        "在 transpose 或切片之后调用一次 .contiguous()，或直接给算子所需的排列"
+    ),
+    "the next profile has fewer of these kernels": "下一次 profile 中这类 kernel 更少",
     "{optimizer} launches {count} kernels in a step, the host takes {time} ms for that": (
         "{optimizer} 每步下发 {count} 个 kernel，主机为此用时 {time} ms"
     ),

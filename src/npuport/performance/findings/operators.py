@@ -12,6 +12,7 @@ from npuport.performance.findings.base import Confidence, Context, PerformanceFi
 from npuport.performance.intervals import spans_of, subtract, total
 from npuport.performance.phases import Phase
 
+_REARRANGING = ("Transpose", "TransposeD", "TensorMove", "ViewCopy")
 _MANY = 50  # kernels of one optimizer step; updating all parameters at once takes a handful for each data type
 
 
@@ -46,6 +47,22 @@ def format_conversions(context: Context) -> Iterator[PerformanceFinding]:
         fix=say("set torch.npu.config.allow_internal_format=False before the model is built"),
         check=say("the next profile has few or no TransData kernels"),
         fact="internal-format",
+    )
+
+
+def rearranging_copies(context: Context) -> Iterator[PerformanceFinding]:
+    """Kernels that only bring a tensor's values into another order."""
+    yield from _kernels(
+        context,
+        context.kernels.filter(pl.col("type").is_in(_REARRANGING)),
+        code="NT504",
+        name="rearranging-copies",
+        seen=lambda **values: say(
+            "{count} kernels only bring values into another order in a step, {time} ms: {types}", **values
+        ),
+        fix=say("call .contiguous() once behind the transpose or slice, or give operators the layout they want"),
+        check=say("the next profile has fewer of these kernels"),
+        fact="copy-kernels",
     )
 
 

@@ -19,6 +19,7 @@ CHECKS: tuple[Check, ...] = (
     memory.allocations,
     operators.on_control_processors,
     operators.format_conversions,
+    operators.rearranging_copies,
     operators.optimizer_parameter_by_parameter,
 )
 
