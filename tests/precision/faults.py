@@ -232,9 +232,11 @@ def step_of(model_name: str, noise: float, seed: int, fault: Fault | None = None
     """One recorded step of a model on a device with noise, and with a fault or none."""
     model, batch, optimizer = prepared(model_name, fault)
     recorder = Recorder()
-    with Device(noise, seed, fault), recorder.watching(lambda: None), recorder:
+    with Device(noise, seed, fault), recorder.following():
         model(batch).backward()
+        recorder.optimizer_begins()
         optimizer.step()
+        recorder.optimizer_ended(optimizer)
     return recorder.take(0, 0)
 
 

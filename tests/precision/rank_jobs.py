@@ -84,10 +84,10 @@ def batch() -> torch.Tensor:
 
 
 def train(net: nn.Module, examples: torch.Tensor, folder: Path) -> None:
-    from npuport.precision.operators.recording import record
+    from npuport.precision import record
 
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1, foreach=False)
-    with record(folder, range(2)):
+    with record(folder, steps="0-1"):
         for _ in range(2):
             net(examples).square().mean().backward()
             optimizer.step()

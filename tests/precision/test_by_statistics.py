@@ -17,7 +17,8 @@ from faults import FAULTS, NOISES, is_right, step_of  # noqa: E402
 
 from npuport.precision.operators.calls import Step, read_step, write_step  # noqa: E402
 from npuport.precision.operators.plain_file import read_plain  # noqa: E402
-from npuport.precision.operators.statistics import Statistics, statistics_of  # noqa: E402
+from npuport.precision.operators.statistics import Statistics  # noqa: E402
+from npuport.precision.operators.summing import statistics_of  # noqa: E402
 from npuport.precision.operators.suspects import compare  # noqa: E402
 
 
@@ -32,7 +33,7 @@ def one_thread() -> object:
 def of_statistics(step: Step, checksums: bool = False) -> Step:
     """A step as if only its statistics had been recorded."""
     refs = {ref for call in step.calls for ref in (*call.inputs, *call.outputs)}
-    found = {ref: statistics_of(step.tensor(ref)) for ref in refs}
+    found = {ref: statistics_of(step.tensor(ref), with_checksum=True) for ref in refs}
     if not checksums:
         found = {ref: replace(one, checksum=None) for ref, one in found.items()}
     return Step(step.calls, {}, step.step, step.rank, step.device, found, step.names, step.modules)

@@ -23,7 +23,7 @@ from npuport.precision.checking.calls import check_call, is_chosen  # noqa: E402
 from npuport.precision.operators.calls import Call, Step, write_step  # noqa: E402
 from npuport.precision.operators.execution import execute  # noqa: E402
 from npuport.precision.operators.recording import Recorder  # noqa: E402
-from npuport.precision.operators.statistics import statistics_of  # noqa: E402
+from npuport.precision.operators.summing import statistics_of  # noqa: E402
 
 
 def one_call(function: Any, *tensors: Any) -> tuple[Call, Step]:

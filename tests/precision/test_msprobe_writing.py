@@ -23,7 +23,7 @@ from npuport.precision.msprobe.writing import write_dump  # noqa: E402
 from npuport.precision.operators.calls import Step  # noqa: E402
 from npuport.precision.operators.calls import write_step as write_ours  # noqa: E402
 from npuport.precision.operators.recording import Recorder  # noqa: E402
-from npuport.precision.operators.statistics import statistics_of  # noqa: E402
+from npuport.precision.operators.summing import statistics_of  # noqa: E402
 from npuport.precision.operators.suspects import compare  # noqa: E402
 
 PEER = os.environ.get("NPUPORT_MSPROBE_PYTHON", "")

@@ -53,12 +53,39 @@ def run(
         typer.Option(
             "--dump",
             metavar="DIR",
-            help="Record every operator call with its tensors, for `npuport precision compare`; copies all of a step.",
+            help="Record the operator calls of training steps, for `npuport precision compare`.",
         ),
     ] = None,
+    dump_what: Annotated[
+        str,
+        typer.Option(
+            "--dump-what",
+            metavar="tensors|statistics|checksums",
+            help="All values; or max, min, mean, norm and counts of NaN and infinite; or these and checksums.",
+        ),
+    ] = "tensors",
     dump_steps: Annotated[
-        str, typer.Option("--dump-steps", metavar="N[-M]", help="Which optimizer steps, counted from 0.")
-    ] = "0",
+        str | None,
+        typer.Option("--dump-steps", metavar="N[-M]", help="Which optimizer steps, counted from 0.", show_default="0"),
+    ] = None,
+    dump_ranks: Annotated[str, typer.Option("--dump-ranks", metavar="N[-M]", help="Only these ranks.")] = "",
+    dump_modules: Annotated[
+        str, typer.Option("--dump-modules", metavar="PATTERNS", help="Only in these modules, such as layers.0,*.attn.")
+    ] = "",
+    dump_operators: Annotated[
+        str, typer.Option("--dump-operators", metavar="PATTERNS", help="Only these operators, such as aten.mm,c10d.*.")
+    ] = "",
+    dump_phases: Annotated[
+        str, typer.Option("--dump-phases", metavar="PHASES", help="Only these of forward,backward,optimizer.")
+    ] = "",
+    dump_when: Annotated[
+        str,
+        typer.Option(
+            "--dump-when",
+            metavar="nan|spike",
+            help="Only the first step in which a value is no number, or the loss jumps, and the one before it.",
+        ),
+    ] = "",
     preflight: Annotated[
         Path | None,
         typer.Option(
@@ -95,7 +122,10 @@ def run(
     if module:
         command = [sys.executable, "-m", *command]
     if dump is not None:
-        _record(dump, dump_steps)
+        from npuport.cli.run_recording import record
+
+        scope = {"modules": dump_modules, "operators": dump_operators, "phases": dump_phases}
+        record(dump, dump_what, dump_steps, dump_ranks, dump_when, scope)
     _watch(preflight or dump, monitor, deterministic, seed, no_dropout, strict)
     if also:
         from npuport.runtime.importer import ALSO
@@ -115,24 +145,6 @@ def run(
     except (ValueError, FileNotFoundError) as error:
         raise UserError("{message}.", message=error) from error
     raise SystemExit(code)
-
-
-def _record(folder: Path, steps: str) -> None:
-    """Have every Python process of the run record the steps."""
-    import re
-
-    from npuport.precision.operators.starting import FOLDER, STEPS
-    from npuport.search_path import STARTUP, first
-
-    match = re.fullmatch(r"(\d+)(?:-(\d+))?", steps)
-    if match is None or int(match[2] or match[1]) < int(match[1]):
-        raise UserError("--dump-steps takes a step or a range, such as 0 or 10-12, not {text}", text=steps)
-    if any(folder.glob("step*/rank*.pt")):
-        raise UserError("{path} holds recorded steps already: choose another folder, or remove them.", path=folder)
-    last = int(match[2] or match[1])
-    os.environ.update(
-        {FOLDER: str(folder.resolve()), STEPS: f"{match[1]}:{last + 1}", "PYTHONPATH": first(STARTUP, "PYTHONPATH")}
-    )
 
 
 def _watch(

@@ -61,6 +61,16 @@ def follow(follower: Follower) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def follow_steps(follower: Follower) -> Iterator[None]:
+    """The same of optimizers, losses and data only, so that no module costs anything."""
+    with ExitStack() as undo:
+        if get_worker_info() is None:
+            _optimizers(follower, undo)
+            _functions(follower, undo)
+        yield
+
+
 def _modules(follower: Follower, undo: ExitStack) -> None:
     depth = 0
 

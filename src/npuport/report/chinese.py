@@ -11,6 +11,7 @@ from npuport.report.chinese_plan import PLAN_SENTENCES
 from npuport.report.chinese_precision import PRECISION_SENTENCES
 from npuport.report.chinese_preflight import PREFLIGHT_SENTENCES
 from npuport.report.chinese_reasons import REASONS
+from npuport.report.chinese_recording import RECORDING_SENTENCES
 from npuport.report.chinese_run import RUN_SENTENCES
 from npuport.report.chinese_state import STATE_SENTENCES
 from npuport.report.chinese_statistics import STATISTICS_SENTENCES
@@ -246,6 +247,7 @@ SENTENCES = {
     **LAUNCH_SENTENCES,
     **CHECKING_SENTENCES,
     **PRECISION_SENTENCES,
+    **RECORDING_SENTENCES,
     **PERFORMANCE_SENTENCES,
     **PREFLIGHT_SENTENCES,
     **STATE_SENTENCES,

@@ -46,9 +46,6 @@ PRECISION_SENTENCES = {
         "From {operator} on ({line}) the random numbers of the two differ: values behind it are not compared. "
         "Record both with dropout off."
     ): "从 {operator}（{line}）起两次运行的随机数不同：其后的数值不比较。请在关闭 dropout 后重新记录。",
-    "--dump-steps takes a step or a range, such as 0 or 10-12, not {text}": (
-        "--dump-steps 接受一个步或范围，例如 0 或 10-12，不是 {text}"
-    ),
     "Nothing is suspected.": "没有可疑之处。",
     "an input that no recorded operator made differs by {apart} ({dtype} {shape})": (
         "一个并非由已记录算子产生的输入不同，相差 {apart}（{dtype} {shape}）"

@@ -114,13 +114,16 @@ class Step:
         whole = self.storages[ref.storage].view(getattr(torch, ref.dtype))
         return torch.as_strided(whole, ref.shape, ref.stride, ref.offset)
 
-    def statistics_of(self, ref: TensorRef) -> Statistics | None:
-        """The statistics of a tensor, as recorded or computed from the recorded tensor; None where neither is there."""
+    def statistics_of(self, ref: TensorRef, *, with_checksum: bool = False) -> Statistics | None:
+        """The statistics of a tensor, as recorded or computed from the recorded tensor; None where neither is there.
+
+        What was recorded has a checksum only if checksums were recorded.
+        """
         found = self.statistics.get(ref)
         if found is None and ref.storage in self.storages:
-            from npuport.precision.operators.statistics import statistics_of
+            from npuport.precision.operators.summing import statistics_of
 
-            found = statistics_of(self.tensor(ref))
+            found = statistics_of(self.tensor(ref), with_checksum=with_checksum)
         return found
 
 

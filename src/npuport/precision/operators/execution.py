@@ -118,19 +118,33 @@ def _tensors(value: Any) -> Iterator[torch.Tensor]:
 
 
 def written(function: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Iterator[torch.Tensor]:
-    """The tensors that an operator changes. Of the statistics of a batch norm not every schema says so."""
+    """The tensors that an operator changes."""
+    for position, name in written_arguments(function):
+        yield from _tensors(arguments[position] if position < len(arguments) else keywords.get(name))
+
+
+def written_arguments(function: Any) -> tuple[tuple[int, str], ...]:
+    """The arguments that an operator changes, by position and name. Of the statistics of a batch norm not every schema
+    says so."""
     name = function.__name__
     updates = "batch_norm" in name and not any(word in name for word in ("backward", "no_training"))
-    for position, argument in enumerate(function._schema.arguments):
-        is_statistic = updates and argument.name in ("running_mean", "running_var")
-        if is_statistic or (argument.alias_info is not None and argument.alias_info.is_write):
-            yield from _tensors(arguments[position] if position < len(arguments) else keywords.get(argument.name))
+    return tuple(
+        (position, argument.name)
+        for position, argument in enumerate(function._schema.arguments)
+        if (updates and argument.name in ("running_mean", "running_var"))
+        or (argument.alias_info is not None and argument.alias_info.is_write)
+    )
 
 
 def with_written(function: Any, arguments: Sequence[Any], keywords: Mapping[str, Any], result: Any) -> Any:
     """What an operator made: its result, and behind it the tensors that it wrote and does not return."""
+    return joined(result, list(written(function, arguments, keywords)))
+
+
+def joined(result: Any, changed: Sequence[torch.Tensor]) -> Any:
+    """A result, and behind it the tensors that were written and are not in it."""
     returned = {_identity(tensor) for tensor in _tensors(result)}
-    more = [one for one in written(function, arguments, keywords) if _identity(one) not in returned]
+    more = [one for one in changed if _identity(one) not in returned]
     if not more:
         return result
     return (*(result if isinstance(result, list | tuple) else () if result is None else (result,)), *more)

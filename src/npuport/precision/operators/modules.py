@@ -11,7 +11,8 @@ from npuport.precision.operators.calls import ModuleCall
 
 
 class Modules:
-    """The modules that are running, known by their paths from the module that is called first, which is ""."""
+    """The modules that are running, known by their paths from the first module that is called and holds them, which is
+    ""."""
 
     def __init__(self) -> None:
         self.calls: list[ModuleCall] = []
@@ -62,7 +63,7 @@ class Modules:
                     yield value, f"{name} of {path}"
 
     def _path_of(self, module: torch.nn.Module) -> str:
-        if (not self._running and id(module) not in self._roots) or id(module) not in self._paths:
+        if id(module) not in self._paths:
             self._roots[id(module)] = module
             self._paths.update({id(one): path for path, one in module.named_modules()})
         return self._paths[id(module)]

@@ -4,55 +4,48 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 import torch
-from torch.multiprocessing.reductions import StorageWeakRef
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
-from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils.data import get_worker_info
 
 from npuport.precision.operators import communication
-from npuport.precision.operators.calls import Call, Step, TensorRef, write_step
-from npuport.precision.operators.execution import with_written, written
+from npuport.precision.operators.calls import Call, Step, TensorRef
+from npuport.precision.operators.execution import joined, written_arguments
+from npuport.precision.operators.keeping import Keeper, Tensors
 from npuport.precision.operators.modules import Modules
+from npuport.precision.operators.plain_values import plain
+from npuport.precision.operators.scope import Scope
 
-
-@dataclass(slots=True)
-class _Known:
-    """A storage that was seen: the numbers of the values that it has had, and whether it was written since the last.
-
-    The weak reference keeps the address of the storage from being given to another one.
-    """
-
-    storage: StorageWeakRef
-    numbers: list[int] = field(default_factory=list)
-    is_written: bool = True
-
-
+_MARK = "_npuport_known"  # attribute of storages
 _OWN_CODE = ("site-packages", "dist-packages", "/lib/python3", "/npuport/", "<frozen", "<string>")
 
 
 class Recorder(TorchDispatchMode):  # type: ignore[misc]  # torch gives it no type
     """Sees every operator call of a step while it is entered; ``take`` hands the step over and begins the next.
 
-    A step ends with the optimizer's step. Calls that only make views are not recorded: their results are told by the
-    storage that they look into. Collectives are operators like others.
+    Calls that only make views are not recorded: their results are told by the storage that they look into. Collectives
+    are operators like others; the values of their results are taken when they are used.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, keeper: Keeper | None = None, scope: Scope | None = None) -> None:
         super().__init__()
+        self._keeper = keeper if keeper is not None else Tensors()
+        self._scope = scope if scope is not None else Scope()
+        self._process = os.getpid()
         self._calls: list[Call] = []
-        self._storages: dict[int, torch.Tensor] = {}
-        self._known: dict[int, _Known] = {}
+        self._step = object()
+        self._refs: dict[tuple[Any, ...], TensorRef] = {}
         self._next_storage = 0
-        self._awaited: dict[int, torch.Tensor] = {}
+        self._kept: set[int] = set()
+        self._awaited: dict[int, tuple[TensorRef, torch.Tensor]] = {}
         self._is_early = False
         self._modules = Modules()
         self._names: dict[int, str] = {}
@@ -63,53 +56,61 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]  # torch gives it no ty
     def take(self, step: int, rank: int) -> Step:
         """The step that was recorded until now."""
         self._name(self._modules.names())
-        self._storages.update({number: _bytes_of(tensor) for number, tensor in self._awaited.items()})
-        self._awaited.clear()
-        taken = Step(
-            self._calls,
-            self._storages,
-            step,
-            rank,
-            self._device,
-            names=self._names,
-            modules=self._modules.take(),
-        )
-        self._calls, self._storages, self._names, self._known, self._next_storage = [], {}, {}, {}, 0
+        for ref, tensor in self._awaited.values():
+            self._keep(ref, tensor)
+        storages, statistics = self._keeper.take()
+        modules = self._modules.take()
+        taken = Step(self._calls, storages, step, rank, self._device, statistics, self._names, modules)
+        self._calls, self._names, self._refs, self._step, self._next_storage = [], {}, {}, object(), 0
+        self._awaited, self._kept = {}, set()
         self._of_sequence.clear()
         return taken
 
     def _name(self, named: Iterator[tuple[torch.Tensor, str]]) -> None:
         """Say what the storages of some tensors are, whatever values they have had in this step."""
         for tensor, name in named:
-            known = self._known.get(_identity(tensor)) if type(tensor) in _PLAIN else None
+            known = self._known(tensor)
             for number in known.numbers if known is not None else ():
                 self._names.setdefault(number, name)
 
+    def _known(self, tensor: torch.Tensor) -> _Known | None:
+        """What is known of a tensor's storage in this step."""
+        if tensor.layout is not torch.strided or not _has_plain_class(tensor):
+            return None
+        known: _Known | None = getattr(tensor.untyped_storage(), _MARK, None)
+        return known if known is not None and known.step is self._step else None
+
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        if func.namespace == "profiler" or _makes_only_views(func) or get_worker_info() is not None:
+        if self._process != os.getpid():  # a worker of a data loader, forked while recording
             return func(*args, **kwargs)
-        if any(map(communication.dispatches_by_itself, types)):
-            return NotImplemented  # it makes calls with plain tensors, and those come here
-        name = str(func)
-        if communication.only_waits(name) or any(map(communication.is_pretended, types)):
+        for one in types:
+            if not _is_plain(one):
+                # What a DTensor and the like is made of comes here by itself; what only pretends has no values.
+                return func(*args, **kwargs) if communication.is_pretended(one) else NotImplemented
+        facts = _facts(func)
+        if facts.is_skipped or (facts.name == "aten.copy_.default" and self._ends_collective(args[0])):
+            if not self._in_optimizer and torch._C._current_autograd_node() is None:
+                self._place()  # what its node does in the backward pass belongs here
             return func(*args, **kwargs)
-        if name == "aten.copy_.default" and self._ends_collective(args[0]):
-            return func(*args, **kwargs)
-        inputs = self._values((args, kwargs))
+        module, phase, line = self._place()
+        is_recorded = self._scope.is_everything or self._scope.holds(facts.name, module, phase)
+        arguments, keywords = (self._values(args), self._values(kwargs)) if is_recorded else ((), {})
         result = func(*args, **kwargs)
         if communication.is_pretended(type(result)):
             return result
-        for tensor in (*written(func, args, kwargs), *communication.written_by(name, args)):
-            if tensor.layout is torch.strided and (known := self._known.get(_identity(tensor))) is not None:
+        written = facts.written_tensors(args, kwargs) if facts.written else []
+        for tensor in written:
+            if (known := self._known(tensor)) is not None:
                 known.is_written = True
-        module, phase, line = self._place()
-        if communication.is_collective(name):
-            inputs = communication.with_group(func, inputs[0]), inputs[1]
-            outputs = self._soon(communication.results_of(name, args, result))
+        if not is_recorded:
+            return result
+        if facts.is_collective:
+            arguments = communication.with_group(func, arguments)
+            given = self._soon(communication.results_of(facts.name, args, result))
         else:
-            outputs = self._values(with_written(func, args, kwargs, result))
-        self._calls.append(Call(len(self._calls), name, module, phase, inputs[0], inputs[1], outputs, line))
+            given = self._values(joined(result, written) if written else result)
+        self._calls.append(Call(len(self._calls), facts.name, module, phase, arguments, keywords, given, line))
         return result
 
     def _place(self) -> tuple[str, str, str]:
@@ -117,34 +118,25 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]  # torch gives it no ty
         if self._in_optimizer:
             return "", "optimizer", ""
         node = torch._C._current_autograd_node()
-        if node is not None:
+        if node is not None and not self._modules.path:
             module, line = self._of_sequence.get(node._sequence_nr(), ("", ""))
             return module, "backward", line
-        module = self._modules.path
-        line = _line()
-        self._of_sequence[torch.autograd._get_sequence_nr() - 1] = (module, line)
-        return module, "forward", line
+        module, line = self._modules.path, _line()
+        # The node of this call was made before it; of a call without one, that of the last call stays.
+        self._of_sequence.setdefault(torch.autograd._get_sequence_nr() - 1, (module, line))
+        return module, "forward" if node is None else "backward", line
 
     def _values(self, value: Any) -> Any:
         if isinstance(value, torch.Tensor):
             return self._reference(value)
-        if isinstance(value, tuple):
-            return tuple(self._values(one) for one in value)
-        if isinstance(value, list):
+        kind = type(value)
+        if kind is tuple:
+            return tuple([self._values(one) for one in value])
+        if kind is list:
             return [self._values(one) for one in value]
-        if isinstance(value, dict):
+        if kind is dict:
             return {str(key): self._values(one) for key, one in value.items()}
-        if isinstance(value, torch.dtype):
-            return ("dtype", str(value).removeprefix("torch."))
-        if isinstance(value, torch.device):
-            return ("device", value.type)
-        if value is None or isinstance(value, bool | int | float | complex | str):
-            return value
-        if isinstance(value, torch.layout | torch.memory_format):
-            return ("layout", str(value))
-        if isinstance(value, torch.ScriptObject):
-            return communication.described(value)
-        return ("object", type(value).__name__)
+        return self._values(_unwrapped(value)) if isinstance(value, tuple | list | dict) else plain(value)
 
     def _soon(self, tensors: list[torch.Tensor]) -> Any:
         """References to results that a collective may not have written yet: their values are taken when they are
@@ -158,144 +150,166 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]  # torch gives it no ty
     def _ends_collective(self, tensor: torch.Tensor) -> bool:
         """Whether the last call was a collective with this result that is still to come: gloo copies it there at
         last."""
-        known = self._known.get(_identity(tensor))
+        known = self._known(tensor) if self._awaited else None
         number = known.numbers[-1] if known is not None and known.numbers else -1
         return number in self._awaited and any(ref.storage == number for ref in self._calls[-1].outputs)
 
     def _reference(self, tensor: torch.Tensor) -> Any:
-        if tensor.layout is not torch.strided or tensor.is_quantized or type(tensor) not in _PLAIN:
+        if tensor.layout is not torch.strided or tensor.is_quantized or not _has_plain_class(tensor):
             return ("object", f"{type(tensor).__name__} {tensor.layout}")
         if tensor._is_zerotensor() or tensor.is_conj() or tensor.is_neg():
             return ("object", "a lazy view")  # its storage is not its values; a zero tensor has none at all
-        if tensor.device.type == "meta":
+        if tensor.is_meta:
             return ("object", "a tensor without values")
-        if tensor.device.type != "cpu":
-            self._device = tensor.device.type
-        identity = _identity(tensor)
-        known = self._known.get(identity)
-        if known is None:
-            known = self._known[identity] = _Known(StorageWeakRef(tensor.untyped_storage()))
+        storage = tensor.untyped_storage()
+        known = getattr(storage, _MARK, None)
+        if known is None or known.step is not self._step:
+            known = _Known(self._step)
+            setattr(storage, _MARK, known)
         if known.is_written:
-            known.numbers.append(self._next_storage)
             known.is_written = False
-            self._awaited[self._next_storage] = tensor
+            known.numbers.append(self._next_storage)
             self._next_storage += 1
-        if not self._is_early and (awaited := self._awaited.pop(known.numbers[-1], None)) is not None:
-            self._storages[known.numbers[-1]] = _bytes_of(awaited)
-        return TensorRef(
-            known.numbers[-1],
-            str(tensor.dtype).removeprefix("torch."),
-            tuple(tensor.shape),
-            tuple(tensor.stride()),
-            int(tensor.storage_offset()),
-        )
+            if not tensor.is_cpu:
+                self._device = tensor.device.type
+        number = known.numbers[-1]
+        if number in self._awaited and not self._is_early:
+            self._keep(*self._awaited.pop(number))
+        key = (number, tensor.dtype, tuple(tensor.shape), tensor.stride(), tensor.storage_offset())
+        ref = self._refs.get(key)
+        if ref is None:
+            ref = self._refs[key] = TensorRef(number, _name_of(tensor.dtype), *key[2:])
+            if self._is_early:
+                self._awaited[number] = (ref, tensor)
+            else:
+                self._keep(ref, tensor)
+        return ref
+
+    def _keep(self, ref: TensorRef, tensor: torch.Tensor) -> None:
+        if ref.storage not in self._kept:
+            self._kept.add(ref.storage)
+            self._keeper.storage(ref.storage, tensor)
+        self._keeper.view(ref, tensor)
 
     def _enters(self, module: torch.nn.Module, arguments: tuple[Any, ...]) -> None:
-        with torch._C._DisableTorchDispatch():
+        with _unseen():
             self._modules.enters(module, self._values(arguments), len(self._calls))
 
     def _leaves(self, module: torch.nn.Module, _: tuple[Any, ...], *rest: Any) -> None:
         # When the module raised, torch tells no keywords.
         keywords, result = rest if len(rest) == 2 else ({}, rest[0])
-        with torch._C._DisableTorchDispatch():
+        with _unseen():
             self._modules.leaves(module, self._values(keywords), self._values(result), len(self._calls))
 
+    def optimizer_begins(self) -> None:
+        self._in_optimizer = True
+
+    def optimizer_ended(self, optimizer: torch.optim.Optimizer) -> None:
+        self._in_optimizer = False
+        self._name(self._modules.names_of_state(optimizer))
+
     @contextmanager
-    def watching(self, ended: Callable[[], None]) -> Iterator[None]:
-        """Follow modules and optimizers; ``ended`` is called after each optimizer step."""
-
-        def begins(*_: Any) -> None:
-            self._in_optimizer = True
-
-        def ends(optimizer: torch.optim.Optimizer, *_: Any) -> None:
-            self._in_optimizer = False
-            self._name(self._modules.names_of_state(optimizer))
-            ended()
-
+    def following(self) -> Iterator[None]:
+        """See operators, and which modules run."""
         hooks = [
             register_module_forward_pre_hook(self._enters),
             register_module_forward_hook(self._leaves, with_kwargs=True, always_call=True),
-            register_optimizer_step_pre_hook(begins),
-            register_optimizer_step_post_hook(ends),
         ]
         try:
-            yield
+            with self:
+                yield
         finally:
             for hook in hooks:
                 hook.remove()
 
 
-@contextmanager
-def record(folder: Path, steps: range = range(1)) -> Iterator[None]:
-    """Record the steps in ``steps`` (counted from 0 by optimizer steps) of the code inside, one file for each.
+@dataclass(slots=True)
+class _Known:
+    """A storage that was seen: the numbers of the values that it has had, and whether it was written since the last.
 
-    Modules are known by their paths from the module that is called first. The rank is that of torch.distributed, else
-    the variable RANK.
+    It is an attribute of the storage's Python object, which lives as long as the storage does: so it cannot be taken
+    for that of another storage at the same address, and nothing that is held keeps memory from being used again.
     """
-    recorder = Recorder()
-    done = 0
-    entered = False
 
-    def enter() -> None:
-        nonlocal entered
-        if not entered and done in steps:
-            recorder.__enter__()
-            entered = True
-
-    def leave() -> None:
-        nonlocal entered
-        if entered:
-            recorder.__exit__(None, None, None)
-            entered = False
-
-    def ended() -> None:
-        nonlocal done
-        if entered:
-            leave()
-            write_step(folder, recorder.take(done, _rank()))
-        done += 1
-        enter()
-
-    with recorder.watching(ended):
-        enter()
-        try:
-            yield
-        finally:
-            leave()
+    step: object
+    numbers: list[int] = field(default_factory=list)
+    is_written: bool = True
 
 
-def _rank() -> int:
-    if torch.distributed.is_available() and torch.distributed.is_initialized():
-        return int(torch.distributed.get_rank())
-    return int(os.environ.get("RANK", "0"))
+@dataclass(frozen=True, slots=True)
+class _Facts:
+    """What is fixed for an operator."""
+
+    name: str
+    is_skipped: bool  # makes only views, waits, or marks a range of a profiler
+    is_collective: bool
+    written: tuple[tuple[int, str], ...]  # arguments that it writes, by position and name
+
+    def written_tensors(self, args: Any, kwargs: Any) -> list[torch.Tensor]:
+        values = [args[position] if position < len(args) else kwargs.get(name) for position, name in self.written]
+        return list(_tensors(values))
 
 
-_PLAIN = (torch.Tensor, torch.nn.Parameter)
+@cache
+def _facts(func: Any) -> _Facts:
+    schema, name = func._schema, str(func)
+    aliases = [one.alias_info for one in schema.returns]
+    makes_only_views = bool(aliases) and all(one is not None and not one.is_write for one in aliases)
+    written = written_arguments(func)
+    place = communication.WRITTEN.get(func._opname) if func.namespace == "c10d" else None
+    if place is not None and not written:
+        written = ((place, schema.arguments[place].name),)
+    is_skipped = func.namespace == "profiler" or communication.only_waits(name) or (makes_only_views and not written)
+    return _Facts(name, is_skipped, communication.is_collective(name), written)
 
 
-def _identity(tensor: torch.Tensor) -> int:
-    return int(tensor.untyped_storage()._cdata)
+def _tensors(value: Any) -> Iterator[torch.Tensor]:
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, list | tuple):
+        for one in value:
+            yield from _tensors(one)
 
 
-def _bytes_of(tensor: torch.Tensor) -> torch.Tensor:
-    """The whole storage of a tensor, on the CPU, as bytes."""
-    storage = tensor.untyped_storage()
-    whole = torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(storage)
-    return whole.detach().to("cpu", copy=True)
+def _unwrapped(value: Any) -> Any:
+    """Values of a class of its own, such as an output of transformers, as a plain tuple, list or dictionary."""
+    return next(kind(value) for kind in (dict, list, tuple) if isinstance(value, kind))
 
 
-def _makes_only_views(func: Any) -> bool:
-    """Whether an operator's results look into its inputs and nothing is written."""
-    returns = func._schema.returns
-    return bool(returns) and all(one.alias_info is not None and not one.alias_info.is_write for one in returns)
+@contextmanager
+def _unseen() -> Iterator[None]:
+    """Operators called here are neither recorded nor differentiated."""
+    with torch._C._DisableTorchDispatch(), torch.no_grad():
+        yield
+
+
+def _has_plain_class(tensor: Any) -> bool:
+    kind: Any = type(tensor)
+    return _is_plain(kind)
+
+
+@cache
+def _is_plain(kind: Any) -> bool:
+    """Whether tensors of a class do nothing of their own below autograd."""
+    return bool(kind.__torch_dispatch__ is torch.Tensor.__torch_dispatch__)
+
+
+@cache
+def _name_of(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
+@cache
+def _users_file(code: CodeType) -> str:
+    """The name of the file that code is in; "" for code that is not the user's."""
+    return "" if any(part in code.co_filename for part in _OWN_CODE) else Path(code.co_filename).name
 
 
 def _line() -> str:
     """The line of the user's code that is running."""
     frame: FrameType | None = sys._getframe(2)
     while frame is not None:
-        file = frame.f_code.co_filename
-        if not any(part in file for part in _OWN_CODE):
-            return f"{Path(file).name}:{frame.f_lineno}"
+        if file := _users_file(frame.f_code):
+            return f"{file}:{frame.f_lineno}"
         frame = frame.f_back
     return ""

@@ -6,8 +6,8 @@ import os
 
 from npuport.after_import import after_import
 
-FOLDER, STEPS = "NPUPORT_DUMP", "NPUPORT_DUMP_STEPS"
-"""Variables: where the steps go, and which, as "first:last" with the last one left out."""
+OPTIONS = "NPUPORT_DUMP"
+"""Variable: what is recorded, as ``Options.dumped`` gives it."""
 
 
 def follow_torch() -> None:
@@ -17,11 +17,10 @@ def follow_torch() -> None:
 
 def _begin() -> None:
     import atexit
-    from pathlib import Path
 
-    from npuport.precision.operators.recording import record
+    from npuport.precision.operators.options import Options
+    from npuport.precision.operators.session import recording
 
-    first, _, last = os.environ.get(STEPS, "0:1").partition(":")
-    recording = record(Path(os.environ[FOLDER]), range(int(first), int(last)))
-    recording.__enter__()
-    atexit.register(recording.__exit__, None, None, None)
+    session = recording(Options.loaded(os.environ[OPTIONS]))
+    session.__enter__()
+    atexit.register(session.__exit__, None, None, None)

@@ -1,0 +1,30 @@
+"""Arguments of operators that are no tensors, as plain values that a file can hold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from npuport.precision.operators.communication import described
+
+_SIMPLE: tuple[Any, ...] = (int, float, complex, str)
+_AS_THEY_ARE = {*_SIMPLE, bool, type(None)}
+
+
+def plain(value: Any) -> Any:
+    """A value by itself where a file can hold it; else by what it is: ("dtype", "float32"), ("device", "npu"),
+    ("group", its name, its ranks), ("reduction", "sum"), ("object", its class)."""
+    if type(value) in _AS_THEY_ARE:
+        return value
+    if isinstance(value, torch.dtype):
+        return ("dtype", str(value).removeprefix("torch."))
+    if isinstance(value, torch.device):
+        return ("device", value.type)
+    if isinstance(value, torch.layout | torch.memory_format):
+        return ("layout", str(value))
+    if isinstance(value, torch.ScriptObject):
+        return described(value)
+    if isinstance(value, int | float | complex | str):  # of a class of its own, such as an IntEnum
+        return next(kind(value) for kind in _SIMPLE if isinstance(value, kind))
+    return ("object", type(value).__name__)
