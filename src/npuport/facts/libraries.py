@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Literal, cast
 
 from npuport.facts._tables import basis, rows
@@ -31,6 +31,7 @@ class Library:
     basis: Basis
 
 
+@lru_cache(maxsize=4096)
 def library(import_name: str) -> Library | None:
     """The library that an import brings in, such as "flash_attn.bert_padding"; None if nothing is known of it.
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 import bisect
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
-from functools import cache, reduce
+from functools import cache, cached_property, reduce
 from operator import or_
 
 from npuport.findings import Finding, Location, Severity
@@ -41,7 +41,8 @@ def check_file(source: SourceFile, project: Project, settings: Settings) -> list
         return sorted(findings_in_other_file(source, settings, project), key=_order)
     # Where a comment may silence a rule, it has to run, or the comment would seem unused.
     active = _active(settings if COMMENT not in source.text else replace(settings, edits_only=False))
-    hits = active.hits(line_index(source.text))
+    texts = active.search.places(source.text)
+    hits = active.hits(line_index(source.text), texts)
     if not hits and not has_words(source.text) and not _is_bare_script(source, settings):
         return []
     try:
@@ -49,7 +50,7 @@ def check_file(source: SourceFile, project: Project, settings: Settings) -> list
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         return [_unparsable(source, error)] if active.ask_for_edits(hits) or has_words(source.text) else []
     context = Context(module, project, settings)
-    findings = _run(context, active, hits) if hits else []
+    findings = _run(context, active, hits, texts.keys()) if hits else []
     if settings.target == "import":
         findings = [_left_to_import(finding) for finding in findings]
         entry = entry_point_finding(context, findings)
@@ -88,10 +89,10 @@ def _order(finding: Finding) -> tuple[int, int, int, str]:
     return finding.location.cell or 0, finding.location.line, finding.location.column, finding.code
 
 
-def _run(context: Context, active: _Active, hits: dict[int, int]) -> list[Finding]:
+def _run(context: Context, active: _Active, hits: dict[int, int], texts: Set[str]) -> list[Finding]:
     module = context.module
     placed = module.placed_nodes(hits)
-    more = _hits_through(_aliases((node for node, _ in placed), active), module, active)
+    more = _hits_through(_aliases((node for node, _ in placed), active), module, active, texts)
     if more:
         hits = {line: hits.get(line, 0) | more.get(line, 0) for line in hits.keys() | more.keys()}
         placed = module.placed_nodes(hits)
@@ -147,7 +148,7 @@ def _aliases(nodes: Iterable[ast.AST], active: _Active) -> dict[str, str]:
     return meanings
 
 
-def _hits_through(aliases: dict[str, str], module: Module, active: _Active) -> dict[int, int]:
+def _hits_through(aliases: dict[str, str], module: Module, active: _Active, texts: Set[str]) -> dict[int, int]:
     """The lines that hold a match of a marker once each alias is spelled out, with the rules of those markers."""
     uses: dict[int, list[tuple[int, str]]] = {}
     for alias in aliases:
@@ -157,7 +158,7 @@ def _hits_through(aliases: dict[str, str], module: Module, active: _Active) -> d
         return {}
     numbers = sorted(uses)
     spelled = [_spelled_out(module.lines.line(number), uses[number], aliases) for number in numbers]
-    found = active.hits_spelled_out(LineIndex("\n".join(spelled)), module.text)
+    found = active.hits_spelled_out(LineIndex("\n".join(spelled)), texts)
     return {numbers[line - 1]: rules for line, rules in found.items()}
 
 
@@ -189,9 +190,14 @@ class _Wanted:
 class _Marker:
     """A pattern sought on the lines that hold a plain text, in files that hold a text of each group in ``needs``."""
 
-    pattern: re.Pattern[str]
+    written: str
     needs: tuple[tuple[str, ...], ...]
     rules: int  # bits
+
+    @cached_property
+    def pattern(self) -> re.Pattern[str]:
+        """Compiled when its text is first met: most never are, and hundreds take a tenth of a short run."""
+        return re.compile(self.written, re.MULTILINE)
 
     def rests(self, present: Collection[str]) -> bool:
         return not all(any(text in present for text in group) for group in self.needs)
@@ -208,15 +214,14 @@ class _Active:
     editing: int  # the bits of the rules that may ask for an edit
     _by_node: dict[int, dict[type[ast.AST], tuple[Rule, ...]]] = field(default_factory=dict)
 
-    def hits(self, lines: LineIndex) -> dict[int, int]:
-        """The lines that hold a match of a marker, with the rules of those markers."""
-        present = self.search.places(lines.text)
-        return _lines_marked(lines, present, self.markers, present)
+    def hits(self, lines: LineIndex, places: Mapping[str, list[int]]) -> dict[int, int]:
+        """The lines that hold a match of a marker, with its rules, by the ``places`` of all texts that are sought."""
+        return _lines_marked(lines, places, self.markers, places)
 
-    def hits_spelled_out(self, lines: LineIndex, text: str) -> dict[int, int]:
-        """The same for lines of a file with that ``text``, spelled out, for the rules that follow names."""
-        present = self.search.places(lines.text)
-        return _lines_marked(lines, present, self.followed, present.keys() | self.search.places(text).keys())
+    def hits_spelled_out(self, lines: LineIndex, in_file: Set[str]) -> dict[int, int]:
+        """The same for lines that are spelled out, and the rules that follow names; ``in_file`` are the texts of it."""
+        places = self.search.places(lines.text)
+        return _lines_marked(lines, places, self.followed, places.keys() | in_file)
 
     def by_node(self, wanted: int) -> dict[type[ast.AST], tuple[Rule, ...]]:
         """The rules among ``wanted``, as bits, by the types of nodes that they are shown."""
@@ -285,7 +290,7 @@ def _markers(rules: Sequence[type[Rule]], places: Iterable[int]) -> dict[str, tu
             bits[key] = bits.get(key, 0) | 1 << place
     markers: dict[str, tuple[_Marker, ...]] = {}
     for (word, pattern, needs), of_rules in bits.items():
-        markers[word] = (*markers.get(word, ()), _Marker(re.compile(pattern, re.MULTILINE), needs, of_rules))
+        markers[word] = (*markers.get(word, ()), _Marker(pattern, needs, of_rules))
     return markers
 
 

@@ -27,8 +27,8 @@ from npuport.source.questions import (
 )
 from npuport.source.resolver import Resolver
 
-_KEPT = 2_000_000
-"""Characters of the modules held parsed at a time, so that the memory for a large tree stays bounded: about 100 MB."""
+_KEPT = 1_000_000
+"""Characters of the modules held parsed at a time, so that the memory for a large tree stays bounded: some 50 MB."""
 
 
 class Project:
@@ -55,6 +55,7 @@ class Project:
     def _start(self) -> None:
         self._modules: OrderedDict[str, Module | None] = OrderedDict()
         self._characters = 0  # of the texts of these
+        self._sought: set[str] = set()  # modules that others asked for; the rest is looked at once
         self._outlines: dict[str, Outline | None] = {}
         self._stars: dict[str, bool] = {}
         self._in_work = ""
@@ -137,6 +138,8 @@ class Project:
         return self._module(path)
 
     def _module(self, path: str) -> Module | None:
+        if path != self._in_work:
+            self._sought.add(path)
         if path in self._modules:
             self._modules.move_to_end(path)
         else:
@@ -189,7 +192,9 @@ class Project:
         """The module at ``path``, which stays linked until another one is taken up; None if it has another text."""
         if self._texts.get(path) != text:
             return None
-        self._in_work = path
+        done, self._in_work = self._in_work, path
+        if done != path and done in self._modules and done not in self._sought:
+            self._let_go(done)  # memory is freed faster while it is in the processor's cache
         return self._module(path)
 
     # -- imports ---------------------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from npuport.source.module import ancestors, parent
 
 def steps_of(script: Script) -> list[Step]:
     """What to change in a script so that each device has a process of its own, in the order of reading."""
-    wraps = [call for call in script.calls if script.name_of_call(call) in DATA_PARALLEL - FUNCTIONAL]
+    wraps = script.calls_of(DATA_PARALLEL - FUNCTIONAL)
     dist = script.bound_to("torch.distributed") or script.free_name("dist", "distributed")
     local_rank = script.free_name("local_rank", "local_device")
     loops, entry = training_loops(script), find_entry(wraps, script)
@@ -98,9 +98,7 @@ def _loading(loops: list[TrainingLoop], dist: str, script: Script) -> Iterator[S
 
 def _other_mentions(script: Script) -> Iterator[Step]:
     """``isinstance(model, DataParallel)`` asks for the new class; other uses of the class are left to people."""
-    for node in script.nodes:
-        if not isinstance(node, ast.Name | ast.Attribute) or script.context.name_of(node) not in DATA_PARALLEL:
-            continue
+    for node in script.mentions(DATA_PARALLEL):
         around = parent(node)
         if isinstance(around, ast.Attribute) or not isinstance(node.ctx, ast.Load):
             continue

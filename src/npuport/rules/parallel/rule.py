@@ -70,10 +70,7 @@ def _is_started(maker: ast.expr, context: Context) -> bool:
 
 def _own_way(script: Script) -> int | None:
     """The line where a file starts a process group, or wraps for one; None where it does not."""
-    for call in script.calls:
-        if script.name_of_call(call) in STARTS_GROUPS | DISTRIBUTED:
-            return call.lineno
-    return None
+    return next((call.lineno for call in script.calls_of(STARTS_GROUPS | DISTRIBUTED)), None)
 
 
 def _only_predicts(script: Script) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from functools import cached_property
 from typing import TypeVar
 
@@ -46,6 +46,36 @@ class Script:
 
     def before(self, one: ast.AST, other: ast.AST) -> bool:
         return self.module.lines.span(one)[0] < self.module.lines.span(other)[0]
+
+    def mentions(self, names: Set[str]) -> list[ast.Name | ast.Attribute]:
+        """The variables and attributes that stand for one of ``names``, which are dotted.
+
+        Only those are resolved that are spelled like one, or that the file binds to something spelled so.
+        """
+        words = {name.rpartition(".")[2] for name in names}
+        while more := self._bound_to_any(words) - words:
+            words |= more
+        spelled = (
+            node for node in self.nodes if isinstance(node, ast.Name | ast.Attribute) and _spelling(node) in words
+        )
+        return [node for node in spelled if self.context.name_of(node) in names]
+
+    def calls_of(self, names: Set[str]) -> list[ast.Call]:
+        """The calls of one of ``names``."""
+        around = ((parent(node), node) for node in self.mentions(names))
+        return [call for call, node in around if isinstance(call, ast.Call) and call.func is node]
+
+    def _bound_to_any(self, words: Set[str]) -> set[str]:
+        """The variables and attributes that an import or assignment of the file makes stand for one of ``words``."""
+        bound: set[str] = set()
+        for node in self.nodes:
+            if isinstance(node, ast.alias) and node.asname and node.name.rpartition(".")[2] in words:
+                bound.add(node.asname)
+            elif isinstance(node, ast.Assign | ast.AnnAssign | ast.NamedExpr) and node.value is not None:
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                if not words.isdisjoint(_stands_for(node.value)):
+                    bound.update(word for target in targets for word in _stands_for(target))
+        return bound
 
     # -- functions -------------------------------------------------------------------------------------------------
 
@@ -141,6 +171,23 @@ class Script:
     def _block(self, indent: str, lines: Iterable[str]) -> str:
         newline = self.context.newline
         return "".join(f"{indent}{line}{newline}" if line else newline for line in lines)
+
+
+def _spelling(node: ast.AST) -> str:
+    """The last word of a variable or an attribute; "" for any other node."""
+    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+
+
+def _stands_for(value: ast.expr) -> Iterator[str]:
+    """The last words of what an expression may stand for: ``a.B``, ``B if c else D``, ``getattr(a, "B")``."""
+    if isinstance(value, ast.Name | ast.Attribute):
+        yield _spelling(value)
+    elif isinstance(value, ast.Call):
+        yield from (one.value for one in value.args if isinstance(one, ast.Constant) and isinstance(one.value, str))
+    elif isinstance(value, ast.IfExp | ast.NamedExpr | ast.Tuple | ast.List | ast.Starred):
+        for part in ast.iter_child_nodes(value):
+            if isinstance(part, ast.expr):
+                yield from _stands_for(part)
 
 
 def function_of(node: ast.AST) -> Function | None:
