@@ -37,3 +37,22 @@ def analyze(
     from npuport.cli.perf_analyze import analyze_profiles
 
     raise SystemExit(analyze_profiles(paths, everything=all_, as_json=json_))
+
+
+@app.command(short_help="Print code that profiles a training loop.")
+@guard()
+def snippet(
+    *,
+    gpu: Annotated[bool, typer.Option("--gpu", help="For a GPU or the CPU, not for an NPU.")] = False,
+    folder: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Where profiles go.")] = Path("profile"),
+    steps: Annotated[str, typer.Option("--steps", metavar="N[-M]", help="Which steps, counted from 0.")] = "10-11",
+    level: Annotated[int, typer.Option("--level", min=0, max=2, metavar="N", help="As run's --profile-level.")] = 1,
+    with_: Annotated[
+        str, typer.Option("--with", metavar="LIST", help="Of stacks, shapes, memory; or nothing.")
+    ] = "stacks,shapes",
+) -> None:
+    """Print code that profiles what `npuport run --profile` does, for those who would rather edit their script."""
+    from npuport.cli.run_profiling import asked
+    from npuport.performance.collecting.snippet import snippet as code
+
+    print(code(asked("--", folder, steps, level, with_), on_npu=not gpu), end="")

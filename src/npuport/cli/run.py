@@ -86,6 +86,32 @@ def run(
             help="Only the first step in which a value is no number, or the loss jumps, and the one before it.",
         ),
     ] = "",
+    profile: Annotated[
+        Path | None,
+        typer.Option("--profile", metavar="DIR", help="Profile steps, for `npuport perf analyze`."),
+    ] = None,
+    profile_steps: Annotated[
+        str, typer.Option("--profile-steps", metavar="N[-M]", help="Which optimizer steps, counted from 0.")
+    ] = "10-11",
+    profile_level: Annotated[
+        int,
+        typer.Option(
+            "--profile-level",
+            min=0,
+            max=2,
+            metavar="N",
+            help="On an NPU: 0 times of kernels, 1 also types, shapes, units and collectives, 2 also AI CPU and cache.",
+        ),
+    ] = 1,
+    profile_with: Annotated[
+        str,
+        typer.Option(
+            "--profile-with", metavar="LIST", help="Of stacks, shapes, memory; or nothing. Lines of code need stacks."
+        ),
+    ] = "stacks,shapes",
+    profile_ranks: Annotated[
+        str, typer.Option("--profile-ranks", metavar="LIST", help="Such as 0,8-15.", show_default="all")
+    ] = "",
     preflight: Annotated[
         Path | None,
         typer.Option(
@@ -126,6 +152,10 @@ def run(
 
         scope = {"modules": dump_modules, "operators": dump_operators, "phases": dump_phases}
         record(dump, dump_what, dump_steps, dump_ranks, dump_when, scope)
+    if profile is not None:
+        from npuport.cli.run_profiling import ask_for_profiles
+
+        ask_for_profiles(profile, profile_steps, profile_level, profile_with, profile_ranks)
     _watch(preflight or dump, monitor, deterministic, seed, no_dropout, strict)
     if also:
         from npuport.runtime.importer import ALSO
@@ -144,6 +174,10 @@ def run(
             code = _real(command, report or [], summary)
     except (ValueError, FileNotFoundError) as error:
         raise UserError("{message}.", message=error) from error
+    if profile is not None:
+        from npuport.cli.run_profiling import say_what_next
+
+        say_what_next(profile)
     raise SystemExit(code)
 
 

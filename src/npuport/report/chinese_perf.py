@@ -186,4 +186,30 @@ PERFORMANCE_SENTENCES = {
         "{path} 中没有 profile：既没有 torch_npu profiler 的结果（…_ascend_pt），"
         "也没有 PyTorch 的 trace（….pt.trace.json）。"
     ),
+    # npuport run --profile
+    "profiling steps {first} to {last}: {least} to {most} MB a rank": (
+        "正在 profile 第 {first} 至 {last} 步：每个 rank {least} 至 {most} MB"
+    ),
+    "only {free} MB are free there": "那里只剩 {free} MB 空间",
+    "profiled steps {first} to {last}: {size} MB in {folder}": (
+        "已 profile 第 {first} 至 {last} 步：{size} MB，位于 {folder}"
+    ),
+    "a step took {profiled} ms under the profiler, {plain} ms without": (
+        "profiler 下单步耗时 {profiled} ms，不使用时 {plain} ms"
+    ),
+    "the run ended after {number} steps; step {first} was to be profiled first: --profile-steps {last}": (
+        "运行在 {number} 步后结束，未到达要 profile 的第 {first} 步：--profile-steps {last}"
+    ),
+    "the run ended before step {first}: nothing was profiled": "运行在第 {first} 步之前结束：没有 profile 任何一步",
+    "next: npuport perf analyze {folder}": "下一步：npuport perf analyze {folder}",
+    "nothing was profiled: steps are counted by the optimizer's, and the run had none or too few": (
+        "没有 profile 任何一步：步数按优化器的 step 计算，而这次运行没有或太少"
+    ),
+    "{path} holds profiles already: choose another folder, or remove them.": (
+        "{path} 中已有 profile：请选择其他目录，或将其删除。"
+    ),
+    "{option} takes {known} or nothing, not {given}": "{option} 接受 {known} 或 nothing，而不是 {given}",
+    "{option} takes a number or a range, such as 10 or 10-12, not {text}": (
+        "{option} 接受一个数字或范围，例如 10 或 10-12，而不是 {text}"
+    ),
 }

@@ -61,4 +61,6 @@ if os.environ.get("NPUPORT_DETERMINISTIC"):
     _begin("npuport.precision.preflight.determinism", "follow_imports")
 if os.environ.get("NPUPORT_PREFLIGHT") or os.environ.get("NPUPORT_MONITOR"):
     _begin("npuport.precision.starting", "follow_torch")
+if os.environ.get("NPUPORT_PROFILE"):
+    _begin("npuport.performance.collecting.starting", "follow_torch")
 _hand_over()

@@ -1,0 +1,1 @@
+"""Profiling the steps of a training without an edit of its code."""
