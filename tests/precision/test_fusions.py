@@ -79,9 +79,11 @@ def step_of(way: Way, seed: int, fault: Fault | None = None, dtype: torch.dtype 
     model, x = Model(way).to(dtype), torch.randn(4, LENGTH, WIDTH).to(dtype)
     optimizer = torch.optim.AdamW(model.parameters(), lr=way.rate, fused=way.is_fused, foreach=False)
     recorder = Recorder()
-    with Device(NOISE, seed, fault), recorder.watching(lambda: None), recorder:
+    with Device(NOISE, seed, fault), recorder.following():
         model(x).backward()
+        recorder.optimizer_begins()
         optimizer.step()
+        recorder.optimizer_ended(optimizer)
     return recorder.take(0, 0)
 
 

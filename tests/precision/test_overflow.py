@@ -20,7 +20,7 @@ from npuport.cli.precision_overflow import look_into  # noqa: E402
 from npuport.errors import UserError  # noqa: E402
 from npuport.precision.operators.calls import Call, Step, TensorRef, write_step  # noqa: E402
 from npuport.precision.operators.recording import Recorder  # noqa: E402
-from npuport.precision.operators.statistics import statistics_of  # noqa: E402
+from npuport.precision.operators.summing import statistics_of  # noqa: E402
 from npuport.precision.overflow.origins import Origin, origins  # noqa: E402
 from npuport.precision.overflow.scaling import nearest_to_the_end, scalings, underflows  # noqa: E402
 from npuport.precision.overflow.values import Values  # noqa: E402
@@ -30,7 +30,7 @@ NAN, INF = float("nan"), float("inf")
 
 def recorded(function: Callable[[], Any]) -> Step:
     recorder = Recorder()
-    with recorder, recorder.watching(lambda: None):
+    with recorder.following():
         function()
     return recorder.take(0, 0)
 
@@ -167,14 +167,16 @@ def half_training(scale: float, steps: int = 3) -> list[Step]:
     taken = []
     for number in range(steps):
         recorder = Recorder()
-        with recorder, recorder.watching(lambda: None):
+        with recorder.following():
             loss = model(torch.ones(4, 8, dtype=torch.float16) * (number + 1)).square().mean()
             (loss.float() * scale).backward()
             gradients = [one.grad for one in model.parameters()]
             broken = torch.zeros(1)
             torch._amp_foreach_non_finite_check_and_unscale_(gradients, broken, torch.tensor([1 / scale]))
             if not broken.item():
+                recorder.optimizer_begins()
                 optimizer.step()
+                recorder.optimizer_ended(optimizer)
             optimizer.zero_grad()
         scale *= 0.5 if broken.item() else 1
         taken.append(recorder.take(number, 0))
