@@ -1,8 +1,8 @@
 """Apex's optimizers, norms and parallel layers, and torch's in their place.
 
 torch_npu's fused optimizers are left to the advice on optimizers: they move parameters at the first ``zero_grad`` that
-sees gradients, which between a forward and a backward pass is an error. Source of signatures and defaults: NVIDIA/apex, documents of
-its classes; torch 2.13.
+sees gradients, which between a forward and a backward pass is an error. Source of signatures and defaults: NVIDIA/apex,
+documents of its classes; torch 2.13.
 """
 
 from __future__ import annotations
