@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         operator_schemas,
     )
     from npuport.facts.deprecated_names import DeprecatedName, all_deprecated_names, deprecated_name
+    from npuport.facts.detection_operators import DetectionOperator, all_detection_operators, detection_operator
     from npuport.facts.determinism import DeterminismVariable, all_determinism_variables
     from npuport.facts.dtypes import Dtype, all_dtypes, dtype
     from npuport.facts.environment_checks import EnvironmentCheck, all_environment_checks, environment_check
@@ -71,6 +72,7 @@ _HOMES = {
     "CustomOperator": "custom_operators",
     "DEFAULT_CHIP": "chips",
     "DeprecatedName": "deprecated_names",
+    "DetectionOperator": "detection_operators",
     "DeterminismVariable": "determinism",
     "Dtype": "dtypes",
     "EnvironmentCheck": "environment_checks",
@@ -97,6 +99,7 @@ _HOMES = {
     "all_curve_criteria": "curve_criteria",
     "all_custom_operators": "custom_operators",
     "all_deprecated_names": "deprecated_names",
+    "all_detection_operators": "detection_operators",
     "all_determinism_variables": "determinism",
     "all_dtypes": "dtypes",
     "all_environment_checks": "environment_checks",
@@ -121,6 +124,7 @@ _HOMES = {
     "codes_in": "errors",
     "custom_operator": "custom_operators",
     "deprecated_name": "deprecated_names",
+    "detection_operator": "detection_operators",
     "distribution": "libraries",
     "dtype": "dtypes",
     "environment_check": "environment_checks",
@@ -154,6 +158,7 @@ __all__ = [
     "CurveCriterion",
     "CustomOperator",
     "DeprecatedName",
+    "DetectionOperator",
     "DeterminismVariable",
     "Dtype",
     "EnvironmentCheck",
@@ -179,6 +184,7 @@ __all__ = [
     "all_curve_criteria",
     "all_custom_operators",
     "all_deprecated_names",
+    "all_detection_operators",
     "all_determinism_variables",
     "all_dtypes",
     "all_environment_checks",
@@ -204,6 +210,7 @@ __all__ = [
     "codes_in",
     "custom_operator",
     "deprecated_name",
+    "detection_operator",
     "distribution",
     "dtype",
     "environment_check",

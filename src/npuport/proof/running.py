@@ -36,8 +36,7 @@ class Body:
         import torch_npu
 
         names: dict[str, Any] = {"torch": torch, "torch_npu": torch_npu, "math": math}
-        if "einops." in text:
-            names["einops"] = importlib.import_module("einops")
+        names |= {name: importlib.import_module(name) for name in ("einops", "numpy") if f"{name}." in text}
         header = f"def side({', '.join(one['name'] for one in inputs)}):\n"
         exec(compile(header + textwrap.indent(text, "    "), "<claim>", "exec"), names)
         return cls(names["side"])

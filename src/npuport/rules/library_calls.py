@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from npuport.facts import custom_operator, library
+from npuport.facts import library
 from npuport.findings import Applicability, Basis, Edit, Finding, Severity
 from npuport.rules.base import Context, Rule
 from npuport.source.module import ancestors, parent
@@ -247,55 +247,6 @@ class NcclCommunicator(Rule):
             )
 
 
-# torchvision's compiled operators, and torch_npu's for the same task, whose arguments are others. None where torch_npu
-# has none that its documents do not advise against.
-_DETECTION = {
-    "nms": None,
-    "batched_nms": None,
-    "roi_align": "npu_roi_align",
-    "RoIAlign": "npu_roi_align",
-    "MultiScaleRoIAlign": "npu_roi_align",
-    "deform_conv2d": "npu_deformable_conv2d",
-    "DeformConv2d": "npu_deformable_conv2d",
-    "roi_pool": None,
-    "RoIPool": None,
-    "ps_roi_align": None,
-    "PSRoIAlign": None,
-}
-
-
-class DetectionOperator(Rule):
-    """A compiled operator of torchvision, which has no NPU kernel of its own."""
-
-    code = "NP717"
-    name = "detection-operator"
-    severity = Severity.WARNING
-    markers = tuple((name, rf"\b{name}\b") for name in _DETECTION)
-    needs = (("torchvision",),)
-    nodes = (ast.Call,)
-
-    def check(self, node: ast.AST, context: Context) -> Iterator[Finding]:
-        assert isinstance(node, ast.Call)
-        name = context.name_of(node.func) or ""
-        last = name.rpartition(".")[2]
-        known = library("torchvision")
-        if known is None or last not in _DETECTION or not name.startswith("torchvision.ops."):
-            return
-        if "torchvision_npu" in context.text_before:
-            return
-        operator = custom_operator(_DETECTION[last] or "")
-        there = operator is not None and operator.is_in(context.settings.torch_version)
-        instead = f"; torch_npu.{operator.name} does this task with other arguments" if operator and there else ""
-        yield context.finding(
-            self,
-            node.func,
-            f"torchvision has no NPU kernel for {last}, which runs on the CPU unless torchvision_npu is imported"
-            f"{instead}",
-            basis=known.basis,
-            symbol=name,
-        )
-
-
 RULES: tuple[type[Rule], ...] = (
     LightningOnGpu,
     AttentionByName,
@@ -303,5 +254,4 @@ RULES: tuple[type[Rule], ...] = (
     RayCountsGpus,
     AccelerateMultiGpu,
     NcclCommunicator,
-    DetectionOperator,
 )

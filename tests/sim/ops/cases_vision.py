@@ -357,6 +357,47 @@ def case_region_align_module():
     agree(lambda f: module(f, rois.npu()), lambda f: region_align(f, rois, 0.25, 3, 3, 2, 2), torch.randn(2, 3, 9, 8))
 
 
+def bilinear(plane, y, x):
+    """One sample, as torchvision interpolates: nothing beyond a pixel outside, the border extended."""
+    height, width = plane.shape
+    if not (-1 <= y <= height and -1 <= x <= width):
+        return plane.sum() * 0
+    y, x = min(max(y, 0), height - 1), min(max(x, 0), width - 1)
+    top, left = int(y), int(x)
+    down, right = min(top + 1, height - 1), min(left + 1, width - 1)
+    fy, fx = y - top, x - left
+    upper = plane[top, left] * (1 - fx) + plane[top, right] * fx
+    return upper * (1 - fy) + (plane[down, left] * (1 - fx) + plane[down, right] * fx) * fy
+
+
+def roi_align_of_torchvision(features, regions, size, scale, ratio, aligned):
+    """The kernel of torchvision 0.28 (csrc/ops/cpu/roi_align_kernel.cpp), sample by sample."""
+    out = []
+    for image, *corners in regions.tolist():
+        x1, y1, x2, y2 = (scale * corner - (0.5 if aligned else 0) for corner in corners)
+        w, h = (side if aligned else max(side, 1.0) for side in (x2 - x1, y2 - y1))
+        rows = ratio if ratio > 0 else math.ceil(h / size[0])
+        columns = ratio if ratio > 0 else math.ceil(w / size[1])
+        for plane in features[int(image)]:
+            for i in range(size[0]):
+                for j in range(size[1]):
+                    ys = [y1 + (i + (k + 0.5) / rows) * h / size[0] for k in range(rows)]
+                    xs = [x1 + (j + (k + 0.5) / columns) * w / size[1] for k in range(columns)]
+                    out.append(sum(bilinear(plane, y, x) for y in ys for x in xs) / max(rows * columns, 1))
+    return torch.stack(out).view(len(regions), features.shape[1], *size)
+
+
+def case_region_align_module_equals_torchvision_with_the_arguments_that_the_advice_names():
+    regions = torch.tensor([[0, 2.0, 3, 17, 21], [1, -9, 1, 9, 30], [1, 5, 5, 6, 7], [0, 20, 20, 60, 60]])
+    for ratio, aligned in ((2, False), (2, True), (-1, False), (-1, True)):
+        module = torch_npu.contrib.module.ROIAlign((3, 3), 0.25, max(ratio, 0), aligned)
+        agree(
+            lambda f, module=module: module(f, regions.npu()),
+            lambda f, r=ratio, a=aligned: roi_align_of_torchvision(f, regions, (3, 3), 0.25, r, a),
+            torch.randn(2, 2, 9, 8),
+        )
+
+
 def position_sensitive(features, rois, scale, group, dims):
     out = []
     for image, *roi in rois.permute(0, 2, 1).reshape(-1, 5).tolist():

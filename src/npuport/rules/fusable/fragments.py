@@ -14,7 +14,7 @@ from npuport.source.module import Module
 _BUILTINS = {"float", "int", "len", "max", "min", "abs", "tuple", "list", "bool"}
 _PLAIN = {f"torch.nn.{name}" for name in ("GELU", "Sigmoid", "SiLU", "Softmax", "Tanh")}  # modules without a state
 _FRESH = {"add", "sub", "mul", "div", "pow", "square", "mean", "matmul", "neg", "sqrt", "rsqrt", "where", "masked_fill"}
-_MODULES = ("torch.", "math.", "einops.")
+_MODULES = ("torch.", "math.", "einops.", "numpy.")
 
 
 class Unfit(Exception):
