@@ -26,7 +26,7 @@ FOLDER = ROOT / "tests" / "proof" / "fragments"
 PAGE = ROOT / "docs" / "fused.md"
 DTYPES = ("float32", "float16", "bfloat16")
 BEGIN, END = "<!-- fragments: written by tools/fragment_table.py -->\n", "<!-- end of fragments -->"
-_CODES = re.compile(r"NP6[456]\d")
+_CODES = re.compile(r"NP6(?:[456]\d|18)")
 _HEADER = re.compile(r"(Form|Look-alike): (.*?)\. Origin: (.*?)\.?$")
 
 

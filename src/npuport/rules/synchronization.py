@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from npuport.findings import Basis, Finding, Severity
 from npuport.rules.base import Context, Rule
-from npuport.rules.mask_fill import masked_fill
+from npuport.rules.mask_index_fix import fix_of
 from npuport.rules.usage import DEVICE, is_like
 from npuport.source.module import ancestors, parent
 
@@ -157,7 +157,7 @@ class MaskAsIndex(Rule):
             index = parent(use) if isinstance(parent(use), ast.UnaryOp) else use
             around = parent(index) if index is not None else None
             if isinstance(around, ast.Subscript) and around.slice is index and context.scope(use) is scope:
-                fix = masked_fill(around, node, context) if context.settings.fuse else None
+                fix = fix_of(around, node, context) if context.settings.fuse else None
                 yield context.finding(self, around, _said(around), fix=fix, basis=_basis(around))
 
 
@@ -174,7 +174,7 @@ def _said(node: ast.Subscript) -> str:
     if not isinstance(node.ctx, ast.Store):
         return (
             "the size of the result depends on the data: the host waits for it, and what follows is prepared anew for"
-            " each size; a product with the mask, or torch.where, keeps the size"
+            " each size; torch.where with 0 in the other places keeps it (a product with the mask would keep their NaN)"
         )
     around = parent(node)
     value = around.value if isinstance(around, ast.Assign) else None
