@@ -229,3 +229,21 @@ def test_a_copy_to_pageable_memory_blocks_whatever_it_is_called() -> None:
     for name, part in (("DtoH (Device -> Pageable)", "SYNCHRONISATION"), ("HtoD (Pinned -> Device)", "DISPATCH")):
         copy = kernel(450, 500, 500, kind="copy", name=f"Memcpy {name}")
         assert parts(made(events=[call], kernels=[kernel(0, 450, 0), copy]))[part] == 500
+
+
+def test_threads_that_train_nothing_explain_nothing() -> None:
+    """A loader's thread that pins memory, and a watchdog that asks for events."""
+    loop = event("train.py(3): train", 0, 1000, "python")
+    beside = [
+        event("aten::pin_memory", 500, 700, thread=77),
+        event("cudaEventQuery", 700, 800, "runtime", 77),
+        event("cudaStreamSynchronize", 800, 1000, "runtime", 77),
+    ]
+    found = parts(made(events=[loop, *beside], kernels=[kernel(0, 500, 0)]))
+    assert found == {"OTHER": 500, "GAP": 500}
+
+
+def test_memory_of_the_host_is_not_the_devices() -> None:
+    for name, part in (("cudaMallocHost", "DISPATCH"), ("cudaMalloc", "ALLOCATOR"), ("aclrtFreeHost", "DISPATCH")):
+        found = parts(made(events=[event(name, 500, 1000, "runtime")], kernels=[kernel(0, 500, 0)]))
+        assert found[part] == 500

@@ -66,7 +66,11 @@ _PHASE_PART = {
 _ORDER = (Phase.BACKWARD, Phase.FORWARD, Phase.OPTIMIZER, Phase.DATA, Phase.OTHER)
 
 _COMPILING = r"^aclopCompile|^aclGenGraphAndDump|^cuModuleLoad|^cuLibraryLoad|^hipModuleLoad"
-_ALLOCATING = r"^aclrt(Malloc|Free)|^aclMallocMemInner|^aclrt(Reserve|Release|Map|Unmap)Mem|^(cuda|hip)(Malloc|Free)"
+# Memory of the device; memory of the host (aclrtMallocHost, cudaMallocHost) is another matter.
+_ALLOCATING = (
+    r"^aclrt(Malloc|Free)(Align32|Cached|Physical|WithCfg)?$|^aclMallocMemInner|^aclrt(Reserve|Release|Map|Unmap)Mem"
+    r"|^(cuda|hip)(Malloc|Free)(Async|Managed)?$"
+)
 _BLOCKING_CALLS = (
     r"^aclrtSynchronize|^(cuda|hip)(Stream|Device|Event)Synchronize|^(cuda|hip)Memcpy(2D|3D|WithStream)?$|^aclrtMemcpy$"
 )
@@ -122,10 +126,11 @@ class Timeline:
 def timeline_of(profile: Profile) -> Timeline:
     """The spans that all steps of a profile are cut from."""
     phases = phases_of(profile)
+    training = _training_threads(profile, phases)
     kind = profile.communication["kind"].cast(pl.String)
     operations = spans_of(profile.communication.filter(kind == "operation"))
     transmit = intersect(spans_of(profile.communication.filter(kind == "transmit")), operations)
-    blocking = blocking_events(profile)
+    blocking = _blocking(profile, training)
     host = profile.events["category"].cast(pl.String).is_in([Category.OPERATOR, Category.PYTHON])
     return Timeline(
         computing=spans_of(profile.kernels.filter(pl.col("kind").cast(pl.String) == "kernel")),
@@ -134,7 +139,7 @@ def timeline_of(profile: Profile) -> Timeline:
         transmit=transmit,
         wait=subtract(_told(profile.communication), transmit),
         blocking=blocking,
-        reasons=_reasons(profile, phases, blocking),
+        reasons=_reasons(profile, phases, training, blocking),
         phases=phases,
         host_only=profile.kernels.is_empty() and not operations,
         host_recorded=bool(host.any()),
@@ -255,16 +260,28 @@ def with_phase(kernels: pl.DataFrame, phases: Phases, steps: pl.DataFrame) -> pl
     )
 
 
-def blocking_events(profile: Profile) -> pl.Series:
+def _training_threads(profile: Profile, phases: Phases) -> pl.Expr:
+    """Which events are of the threads that launch what the device does: not those of loaders and watchdogs."""
+    loops = profile.steps["thread"].drop_nulls()
+    if loops.is_empty():
+        return pl.lit(value=True)
+    category = profile.events["category"].cast(pl.String)
+    queue = profile.events.filter(category == Category.DEQUEUE)["thread"].drop_nulls()
+    threads = {*loops.to_list(), *queue.unique().to_list(), *phases.backward_threads}
+    return pl.col("thread").is_in(list(threads))
+
+
+def _blocking(profile: Profile, training: pl.Expr) -> pl.Series:
     """The ids of events in which the host waits for the device.
 
     These are calls that block, and copies from or to pageable memory, which block whatever they are called; where no
     calls were recorded, operators that hand a value to Python.
     """
     name, category = pl.col("name").cast(pl.String), pl.col("category").cast(pl.String)
-    calls = profile.events.filter(category == Category.RUNTIME)
+    events = profile.events.filter(training)
+    calls = events.filter(category == Category.RUNTIME)
     if calls.is_empty():
-        return profile.events.filter((category == Category.OPERATOR) & name.str.contains(BLOCKING_OPERATORS))["id"]
+        return events.filter((category == Category.OPERATOR) & name.str.contains(BLOCKING_OPERATORS))["id"]
     pageable = profile.kernels.filter(name.str.contains("Pageable")).select("launch_thread", "launch_ns")
     copying = calls.filter(name.str.contains("Memcpy")).join(
         pageable, left_on=["thread", "start_ns"], right_on=["launch_thread", "launch_ns"], how="semi"
@@ -278,7 +295,7 @@ def allocating() -> pl.Expr:
     return (category == Category.RUNTIME) & name.str.contains(_ALLOCATING)
 
 
-def _reasons(profile: Profile, phases: Phases, blocking: pl.Series) -> dict[Part, Spans]:
+def _reasons(profile: Profile, phases: Phases, training: pl.Expr, blocking: pl.Series) -> dict[Part, Spans]:
     """What the host was doing, in the order in which one thing explains an idle device before another."""
     name = pl.col("name").cast(pl.String)
     category = pl.col("category").cast(pl.String)
@@ -292,7 +309,7 @@ def _reasons(profile: Profile, phases: Phases, blocking: pl.Series) -> dict[Part
         (Part.COMPILE, runtime & name.str.contains(_COMPILING)),
         (Part.ALLOCATOR, allocating()),
         (Part.SYNCHRONISATION, pl.col("id").is_in(blocking.implode())),
-        (Part.DISPATCH, working),
+        (Part.DISPATCH, training & working),
     )
     spans = {part: spans_of(profile.events.filter(wanted)) for part, wanted in chosen}
     return {Part.COLLECTOR: spans.pop(Part.COLLECTOR), Part.DATA: phases.spans[Phase.DATA], **spans}

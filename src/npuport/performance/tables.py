@@ -27,7 +27,7 @@ EVENTS: Schema = {
     "sequence": pl.Int64,  # autograd's number, which an operator shares with its backward; null where there is none
     "forward_thread": pl.Int64,  # of a backward operator: the thread of its forward; 0 or null elsewhere
     "stack": _TEXT,  # "path(line): function" of each frame, innermost first, separated by ";"
-    "shapes": _TEXT,  # of the inputs, as the profiler wrote them
+    "shapes": _TEXT,  # of the inputs: "32,3,224,224;64" (NPU) or "[[32, 3, 224, 224], [64]]" (Kineto)
 }
 
 # What the device did: kernels, copies and memory settings; communication is in a table of its own.

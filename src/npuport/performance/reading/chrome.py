@@ -205,6 +205,14 @@ def nanoseconds(microseconds: Decimal) -> int:
     return round(microseconds.scaleb(3))
 
 
+def shapes_of(written: msgspec.Raw) -> str | None:
+    """Shapes as one text: "32,3;64" where the profiler wrote a text, JSON where it wrote lists; None where nothing."""
+    text = str(written, "utf-8", "replace")
+    if text.startswith('"'):
+        text = text[1:-1].replace("\\r\\n", "")
+    return None if text in ("", "null") else text
+
+
 def number(value: Number) -> int | None:
     """A whole number that was written as a number or as a text; None for everything else."""
     if isinstance(value, int):

@@ -14,7 +14,7 @@ _ABSENT = ("", "N/A", "NA", "None", "null")
 
 
 def read_csv(path: Path, problems: list[Problem]) -> pl.DataFrame | None:
-    """Every column as text, without the blanks and tabulators around values; None where it cannot be read."""
+    """Every column as text, without blanks, tabulators and quotation marks around values; None if it cannot be read."""
     if not path.is_file():
         return None
     try:
@@ -22,7 +22,7 @@ def read_csv(path: Path, problems: list[Problem]) -> pl.DataFrame | None:
     except (pl.exceptions.PolarsError, OSError, UnicodeDecodeError) as error:
         problems.append(Problem(path, say("it cannot be read ({reason})", reason=str(error).splitlines()[0])))
         return None
-    text = pl.all().str.strip_chars()
+    text = pl.all().str.strip_chars(' \t"')
     return frame.select(pl.when(text.is_in(_ABSENT)).then(None).otherwise(text).name.keep())
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from npuport.findings import say
-from npuport.performance.reading.chrome import Event, Trace, nanoseconds, number
+from npuport.performance.reading.chrome import Event, Trace, nanoseconds, number, shapes_of
 from npuport.performance.reading.steps import steps_of
 from npuport.performance.reading.torch_npu_trace import name_problems
 from npuport.performance.tables import (
@@ -124,7 +124,7 @@ def _duration(event: Event, events: Rows, kernels: Rows) -> bool:
         events.add(
             (
                 event.name, category, number(event.tid), start, end, number(arguments.sequence),
-                number(arguments.forward_thread), stack, str(arguments.shapes, "utf-8") or None,
+                number(arguments.forward_thread), stack, shapes_of(arguments.shapes),
                 number(arguments.correlation), number(external),
             )
         )  # fmt: skip

@@ -121,9 +121,14 @@ def _events(database: Database) -> pl.DataFrame:
             "forward_thread": first(columns, "fwdThreadId"),
             "chain": first(columns, "callchainId"),
             "shapes": first_text(columns, "inputShapes"),
+            "dtypes": first_text(columns, "inputDtypes"),
         },
-        {**EVENTS, "chain": pl.Int64},
+        {**EVENTS, "chain": pl.Int64, "dtypes": pl.String},
     )
+    # Some databases hold each of the two in the other's place.
+    swapped = pl.col("shapes").cast(pl.String).str.contains("[A-Za-z]")
+    shapes = pl.when(swapped).then(pl.col("dtypes")).otherwise(pl.col("shapes").cast(pl.String))
+    framework = framework.with_columns(shapes.str.replace_all("\r\n", "", literal=True).alias("shapes"))
     call = {"name": text("t.name"), "category": f"'{Category.RUNTIME}'", "thread": _THREAD, **_TIMES}
     pause = {"name": "'GC'", "category": f"'{Category.COLLECTOR}'", "thread": _THREAD, **_TIMES}
     tables = [
@@ -202,6 +207,8 @@ def _kernels(database: Database, launches: pl.DataFrame) -> pl.DataFrame:
         "WHERE t.taskType IN (SELECT id FROM STRING_IDS WHERE value LIKE 'MEMCPY%' OR value LIKE 'MEMSET%')",
     )
     both = pl.concat([kernels, copies], how="diagonal")
+    plain = pl.col("shapes", "dtypes", "formats").cast(pl.String).str.strip_chars('"')
+    both = both.with_columns(plain)
     return shaped(both.join(launches, on="connection", how="left").sort("start_ns"), KERNELS)
 
 
@@ -260,7 +267,18 @@ def _memory(database: Database) -> pl.DataFrame:
         },
         MEMORY,
     )
-    return shaped(records.sort("time_ns"), MEMORY)
+    # What the whole process holds, and the device: in the text among the others.
+    whole = database.read(
+        "NPU_MEM",
+        {
+            "time_ns": "CAST(t.timestampNs AS INTEGER)",
+            "component": f"upper({text('t.type')})",
+            "reserved_bytes": "CAST(t.hbm AS INTEGER)",
+            "device": "t.deviceId",
+        },
+        MEMORY,
+    )
+    return shaped(pl.concat([records, whole], how="diagonal").sort("time_ns"), MEMORY)
 
 
 def _allocations(database: Database) -> pl.DataFrame:

@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from npuport.findings import say
-from npuport.performance.reading.chrome import Event, Trace, nanoseconds, number
+from npuport.performance.reading.chrome import Event, Trace, nanoseconds, number, shapes_of
 from npuport.performance.tables import COMMUNICATION, EVENTS, Category, Problem, Rows, shaped
 
 _CATEGORIES = {
@@ -87,7 +87,7 @@ def _duration(event: Event, host: Rows, other: Rows) -> None:
         if arguments is not None:
             sequence, forward = number(arguments.sequence), number(arguments.forward_thread)
             stack = None if arguments.stack is None else arguments.stack.replace("\r\n", "")
-            shapes = str(arguments.shapes, "utf-8") or None
+            shapes = shapes_of(arguments.shapes)
         host.add((event.name, category, number(event.tid), start, end, sequence, forward, stack, shapes))
         return
     task = size = link = transport = source = destination = dtype = None
