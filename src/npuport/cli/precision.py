@@ -202,6 +202,12 @@ def state(
         typer.Argument(metavar="[CANDIDATE]", help="The same of a run to compare it with.", show_default=False),
     ] = None,
     *,
+    tokenizer: Annotated[
+        str,
+        typer.Option(
+            "--tokenizer", metavar="T", help="Judge texts of kept batches too: a name or folder of transformers'."
+        ),
+    ] = "",
     all_layers: Annotated[bool, typer.Option("--all", help="Every layer, however many.")] = False,
     json_: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -212,9 +218,12 @@ def state(
 
     Exit codes: 0 nothing is wrong; 1 something is; 2 misuse, or files that hold no training.
     """
+    import os
+
     from npuport.cli.precision_state import state as judge_state
 
-    raise SystemExit(judge_state(run, candidate, all_layers, json_))
+    os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
+    raise SystemExit(judge_state(run, candidate, tokenizer, all_layers, json_))
 
 
 @app.command(short_help="Find where NaN or infinity begins in a run.")

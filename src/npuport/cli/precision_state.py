@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
@@ -14,25 +14,27 @@ from npuport.cli.shared import CLEAN, FINDINGS
 from npuport.errors import UserError
 
 if TYPE_CHECKING:
+    from npuport.precision.training_state.abnormal_batches import Abnormal
     from npuport.precision.training_state.alerts import Alert
     from npuport.precision.training_state.comparing import StateComparison
     from npuport.precision.training_state.history import History, Series
+    from npuport.precision.training_state.kept_batches import KeptBatch
 
 _SHOWN = 6  # alerts of one name
 _LAYERS = 40
 
 
-def state(run: Path, candidate: Path | None, all_layers: bool, as_json: bool) -> int:
+def state(run: Path, candidate: Path | None, tokenizer: str, all_layers: bool, as_json: bool) -> int:
     """Judge the training of a run, or compare it with another; the exit code."""
     from npuport.precision.training_state.history import read_histories
 
     first = read_histories(run)
     if candidate is None:
-        return _alone(run, first, all_layers, as_json)
+        return _alone(run, first, tokenizer, all_layers, as_json)
     return _pair(run, first, candidate, read_histories(candidate), all_layers, as_json)
 
 
-def _alone(run: Path, histories: list[History], all_layers: bool, as_json: bool) -> int:
+def _alone(run: Path, histories: list[History], tokenizer: str, all_layers: bool, as_json: bool) -> int:
     from npuport.precision.training_state.alerts import alerts_of
     from npuport.precision.training_state.drift import drift_of
 
@@ -40,10 +42,12 @@ def _alone(run: Path, histories: list[History], all_layers: bool, as_json: bool)
     _require_steps(run, history)
     alerts = [(number, one) for number, series in enumerate(history.series) for one in alerts_of(series)]
     alerts += [(0, one) for one in drift_of(histories)]
+    batches = _batches(run, tokenizer)
     if as_json:
         document = {
             "version": 1,
             "rank": history.rank,
+            "batches": [_batch_json(*entry) for entry in batches],
             "alerts": [{"optimizer": number, **_alert_json(one)} for number, one in alerts],
             "layers": [_table_json(series) for series in history.series],
         }
@@ -51,7 +55,7 @@ def _alone(run: Path, histories: list[History], all_layers: bool, as_json: bool)
     else:
         for series in history.series:
             print("\n".join(_table(series, all_layers)))
-        print("\n".join(_alerts([one for _, one in alerts])))
+        print("\n".join([*_alerts([one for _, one in alerts]), *_batch_text(batches)]))
     return FINDINGS if alerts else CLEAN
 
 
@@ -109,6 +113,52 @@ def _alerts(alerts: list[Alert]) -> Iterator[str]:
             yield f"✗ {translate('step {step}', step=one.step)}{layer} {said(one.text)}"
         if len(members) > _SHOWN:
             yield "  … " + translate("{number} more of this kind", number=len(members) - _SHOWN)
+
+
+def _batches(run: Path, tokenizer: str) -> list[tuple[KeptBatch, list[Abnormal]]]:
+    """The batches that the run kept, with what is out of the ordinary in them."""
+    folder = (run if run.is_dir() else run.parent) / "batches"
+    if not folder.is_dir():
+        return []
+    from npuport.precision.training_state.abnormal_batches import abnormal_in
+    from npuport.precision.training_state.kept_batches import read_batches
+
+    decode = _decoder(tokenizer) if tokenizer else None
+    return [(batch, abnormal_in(batch, decode)) for batch in read_batches(folder)]
+
+
+def _decoder(tokenizer: str) -> Callable[[list[int]], str]:
+    try:
+        from transformers import AutoTokenizer
+
+        loaded = AutoTokenizer.from_pretrained(tokenizer)  # type: ignore[no-untyped-call]
+    except ImportError as error:
+        raise UserError("--tokenizer takes the package transformers:\n  pip install transformers") from error
+    except (OSError, ValueError) as error:
+        reason = str(error).partition("\n")[0]
+        raise UserError("the tokenizer {name} cannot be loaded: {reason}", name=tokenizer, reason=reason) from error
+    return lambda ids: str(loaded.decode(ids))
+
+
+def _batch_text(batches: list[tuple[KeptBatch, list[Abnormal]]]) -> Iterator[str]:
+    from npuport.report.language import translate
+
+    for batch, found in batches:
+        yield ""
+        shapes = ", ".join(f"{name} {tuple(one.shape)}" for name, one in batch.tensors.items())
+        yield translate(
+            "the batch of step {step}, rank {rank}: {shapes}", step=batch.step, rank=batch.rank, shapes=shapes
+        )
+        if not found:
+            yield "  " + translate("nothing is out of the ordinary in it")
+        for one in found:
+            where = f" [{', '.join(map(str, one.samples[:_SHOWN]))}{', …' if len(one.samples) > _SHOWN else ''}]"
+            yield f"  ✗ {one.tensor}{where if one.samples else ''}: {said(one.text)}"
+
+
+def _batch_json(batch: KeptBatch, found: list[Abnormal]) -> dict[str, Any]:
+    told = [{"tensor": one.tensor, "samples": list(one.samples), "text": str(one.text)} for one in found]
+    return {"step": batch.step, "rank": batch.rank, "abnormal": told}
 
 
 def _alert_json(alert: Alert) -> dict[str, Any]:

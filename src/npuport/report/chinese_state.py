@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 STATE_SENTENCES = {
+    "--tokenizer takes the package transformers:\n  pip install transformers": (
+        "--tokenizer 需要 transformers 包：\n  pip install transformers"
+    ),
     "Nothing is wrong with it.": "没有异常。",
+    "constant: every value is the same": "常量：所有值都相同",
     "cosine": "余弦",
     "difference": "差异",
     "each step changes the weights by {share} of their size": "每一步改变权重的幅度达其大小的 {share}",
+    "every label is ignored: no loss comes of it": "所有标签都被忽略：不产生 loss",
+    "garbled: {share} of its characters belong to no writing": "乱码：{share} 的字符不属于任何文字",
     "gradient norm": "梯度范数",
     "has gradients, but its weights stay: a step changes less than {share} of them": (
         "有梯度，但权重不变：一步的改变小于其 {share}"
@@ -34,10 +40,15 @@ STATE_SENTENCES = {
     ),
     "loss scale {scale}, {steps} steps left out in a row": "loss scale 为 {scale}，连续跳过 {steps} 步",
     "loss {first} … {last}": "loss {first} … {last}",
+    "nearly all of it is padding (token {token})": "几乎全是填充（token {token}）",
     "no gradient arrives any more": "不再有梯度到达",
     "norm ratio": "范数比",
+    "nothing is out of the ordinary in it": "其中没有异常",
+    "repeats itself ({count} times {piece})": "内容重复（{piece} 出现 {count} 次）",
+    "repeats itself every {period} tokens": "每 {period} 个 token 重复一次",
     "step {step}": "第 {step} 步",
     "step {step}, in the order of the backward pass": "第 {step} 步，按反向传播的顺序",
+    "the batch of step {step}, rank {rank}: {shapes}": "第 {step} 步、rank {rank} 的批：{shapes}",
     "the gradient is exactly zero for {steps} steps and more": "梯度至少连续 {steps} 步恰为零",
     "the gradient norm is {factor} times the largest of the {steps} steps before": (
         "梯度范数是此前 {steps} 步最大值的 {factor} 倍"
@@ -56,13 +67,22 @@ STATE_SENTENCES = {
     "the loss is not finite": "loss 不是有限值",
     "the loss is {loss}, before it was about {usual}": "loss 为 {loss}，此前约为 {usual}",
     "the losses differ by more than 1 % from step {step} on": "从第 {step} 步起 loss 相差超过 1 %",
+    "the tokenizer {name} cannot be loaded: {reason}": "无法加载分词器 {name}：{reason}",
     "the weights are {factor} times as large as in the beginning": "权重是最初的 {factor} 倍",
+    "token {token} is {share} of it": "token {token} 占 {share}",
     "update ratio": "更新比例",
+    "values {factor} times as large as in the other samples": "数值是其他样本的 {factor} 倍",
     "weight norm": "权重范数",
+    "{name} in TF32 or HF32: {reference} and {candidate}": ("{name} 使用 TF32 或 HF32：{reference} 与 {candidate}"),
+    "{number} labels out of range: {low} to {high}, where the last layer has {classes} outputs": (
+        "{number} 个标签超出范围：{low} 到 {high}，而最后一层有 {classes} 个输出"
+    ),
     "{number} left out": "跳过 {number} 步",
     "{number} more layer": "另外 {number} 层",
     "{number} more layers": "另外 {number} 层",
     "{number} more of this kind": "同类还有 {number} 条",
+    "{number} samples are copies of others in the batch": "{number} 个样本与批中其他样本相同",
+    "{number} values are not finite": "{number} 个值不是有限值",
     "{number} values of the gradient are not finite": "梯度中有 {number} 个值不是有限值",
     "{number} weights differ between ranks ({ranks} beside the others), seen at step {step}: {names}": (
         "{number} 个权重在各 rank 间不同（{ranks} 与其他不同），在第 {step} 步发现：{names}"
@@ -80,5 +100,10 @@ STATE_SENTENCES = {
     "{path} holds the state of a training already: choose another folder, or remove it.": (
         "{path} 中已有训练状态：请换一个目录，或先删除它。"
     ),
+    "{path} is no kept batch: {reason}": "{path} 不是保留的批：{reason}",
     "{reference} and {candidate} have no step and layer in common.": ("{reference} 与 {candidate} 没有共同的步和层。"),
+    "{share} of it is encoded data or byte code (base64, hexadecimal, long runs)": (
+        "其中 {share} 是编码数据或字节码（base64、十六进制、长串）"
+    ),
+    "{share} of its characters are digits": "其中 {share} 的字符是数字",
 }

@@ -296,6 +296,12 @@ def _hyperparameters(one: Facts, other: Facts) -> Iterator[Difference]:
             )
 
 
+_SHORTER = {
+    "matrix products": ("cuda.matmul.allow_tf32", "npu.matmul.allow_hf32"),
+    "convolutions": ("cudnn.allow_tf32", "npu.conv.allow_hf32"),
+}
+
+
 def _precision(one: Facts, other: Facts) -> Iterator[Difference]:
     amp = [" ".join(sorted(set(facts.get("autocast", {}).values()))) for facts in (one, other)]
     if amp[0] != amp[1]:
@@ -304,13 +310,20 @@ def _precision(one: Facts, other: Facts) -> Iterator[Difference]:
         )
         yield differs("precision", text)
     settings = one["settings"], other["settings"]
-    for name in ("default_dtype", "float32_matmul_precision", "cuda.matmul.allow_tf32", "cudnn.allow_tf32"):
+    for name in ("default_dtype", "float32_matmul_precision"):
         values = settings[0].get(name), settings[1].get(name)
         if None not in values and values[0] != values[1]:
             yield differs(
                 "precision",
                 say("{name}: {reference} and {candidate}", name=name, reference=values[0], candidate=values[1]),
             )
+    for name, switches in _SHORTER.items():
+        on = [next((one[switch] for switch in switches if one.get(switch) is not None), None) for one in settings]
+        if None not in on and on[0] != on[1]:
+            text = say(
+                "{name} in TF32 or HF32: {reference} and {candidate}", name=name, reference=on[0], candidate=on[1]
+            )
+            yield differs("precision", text)
     deterministic = [
         name for name in ("deterministic_algorithms", "cudnn.deterministic") if settings[0][name] != settings[1][name]
     ]

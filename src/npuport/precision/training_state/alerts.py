@@ -11,7 +11,7 @@ from npuport.findings import Sentence, say
 from npuport.precision.training_state.history import Series
 from npuport.precision.training_state.layers import Layer, layers_of, steps_of
 
-_WINDOW = 20  # steps that a step is compared with, and for which a state must last
+WINDOW = 20  # steps that a step is compared with, and for which a state must last
 _SPIKE = 10.0  # times the largest of the window (gradients), of the median (losses: and a tenth of the first loss)
 _LOSS_SPIKE = 2.0
 _GROWN = 100.0  # times what a layer's gradient was in the beginning
@@ -70,8 +70,8 @@ def _losses(series: Series) -> Iterator[Alert]:
             usual=f"{_usual(values, at):.4g}",
         )
         yield Alert("loss-spike", finite[at][0], "", text)
-    if len(values) > 2 * _WINDOW:
-        first, last = median(values[:5]), median(values[-_WINDOW:])
+    if len(values) > 2 * WINDOW:
+        first, last = median(values[:5]), median(values[-WINDOW:])
         if last > _DIVERGED * abs(first) and last > 2 * min(map(abs, values)):
             start = next(at for at in range(len(values)) if min(values[at:]) > _DIVERGED * abs(first))
             text = say(
@@ -88,14 +88,14 @@ def loss_spikes(values: Sequence[float]) -> list[int]:
     least = 0.1 * abs(median(values[:5])) if values else 0.0
     found = [
         at
-        for at in range(_WINDOW, len(values))
-        if values[at] > _LOSS_SPIKE * _usual(values, at) and values[at] > max(values[at - _WINDOW : at]) + least
+        for at in range(WINDOW, len(values))
+        if values[at] > _LOSS_SPIKE * _usual(values, at) and values[at] > max(values[at - WINDOW : at]) + least
     ]
     return [at for at in found if at - 1 not in found]
 
 
 def _usual(values: Sequence[float], at: int) -> float:
-    return median(values[max(0, at - _WINDOW) : at])
+    return median(values[max(0, at - WINDOW) : at])
 
 
 def _scaling(series: Series) -> Iterator[Alert]:
@@ -123,7 +123,7 @@ def _still(layer: Layer, steps: list[int]) -> Iterator[Alert]:
     """Layers whose gradient is zero, ends, or moves nothing."""
     zero = _lasting([norm == 0 for norm in layer.grad_norm])
     if zero is not None:
-        text = say("the gradient is exactly zero for {steps} steps and more", steps=_WINDOW)
+        text = say("the gradient is exactly zero for {steps} steps and more", steps=WINDOW)
         yield Alert("dead", steps[zero], layer.name, text)
     had = next((at for at, norm in enumerate(layer.grad_norm) if norm > 0), None)
     gone = _lasting([math.isnan(norm) for norm in layer.grad_norm])
@@ -131,7 +131,7 @@ def _still(layer: Layer, steps: list[int]) -> Iterator[Alert]:
         yield Alert("stopped", steps[gone], layer.name, say("no gradient arrives any more"))
 
 
-def _lasting(flags: Sequence[bool], steps: int = _WINDOW) -> int | None:
+def _lasting(flags: Sequence[bool], steps: int = WINDOW) -> int | None:
     """Where the first stretch of so many true values begins."""
     length = 0
     for at, flag in enumerate(flags):
@@ -145,8 +145,8 @@ def _spikes(layers: list[Layer], steps: list[int]) -> Iterator[Alert]:
     """Steps at which a gradient is far above all of the window before; of a step's layers the one furthest above."""
     found: dict[int, list[tuple[float, str]]] = {}
     for layer in layers:
-        for at in range(_WINDOW, len(steps)):
-            norm, before = layer.grad_norm[at], layer.grad_norm[at - _WINDOW : at]
+        for at in range(WINDOW, len(steps)):
+            norm, before = layer.grad_norm[at], layer.grad_norm[at - WINDOW : at]
             largest = max((one for one in before if math.isfinite(one)), default=0.0)
             if math.isfinite(norm) and largest > 0 and norm > _SPIKE * largest:
                 found.setdefault(at, []).append((norm / largest, layer.name))
@@ -162,14 +162,14 @@ def _spikes(layers: list[Layer], steps: list[int]) -> Iterator[Alert]:
             text = say(
                 "the gradient norm is {factor} times the largest of the {steps} steps before",
                 factor=f"{factor:.0f}",
-                steps=_WINDOW,
+                steps=WINDOW,
             )
             yield Alert("spike", steps[at], name, text)
 
 
 def _floor(layers: list[Layer], at: int) -> float:
     """What a gradient must have at a step to matter: a thousandth of the largest of the window before."""
-    norms = [one for layer in layers for one in layer.grad_norm[max(0, at - _WINDOW) : at] if math.isfinite(one)]
+    norms = [one for layer in layers for one in layer.grad_norm[max(0, at - WINDOW) : at] if math.isfinite(one)]
     return 1e-3 * max(norms, default=0.0)
 
 
@@ -219,8 +219,8 @@ def _growing(layers: list[Layer], steps: list[int]) -> Iterator[Alert]:
     """Layers whose gradient grew and stays, while it is among the largest: the one that grew first, and most."""
     grown = []
     for layer in layers:
-        early = [one for one in layer.grad_norm[:_WINDOW] if math.isfinite(one) and one > 0]
-        if len(early) < _WINDOW // 2:
+        early = [one for one in layer.grad_norm[:WINDOW] if math.isfinite(one) and one > 0]
+        if len(early) < WINDOW // 2:
             continue
         usual = median(early)
         # Beside the other layers too: where one starts at zero, those before it have next to no gradient at first.
@@ -250,7 +250,7 @@ def _updates(layers: list[Layer], steps: list[int]) -> Iterator[Alert]:
     for layer in layers:
         start = _lasting([ratio > _LARGE_UPDATE for ratio in layer.update_ratio])
         if start is not None:
-            found.append((start, -median(layer.update_ratio[start : start + _WINDOW]), layer.name))
+            found.append((start, -median(layer.update_ratio[start : start + WINDOW]), layer.name))
     if found:
         start, share, name = min(found)
         text = say("each step changes the weights by {share} of their size", share=f"{-share:.0%}")

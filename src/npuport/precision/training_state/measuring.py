@@ -29,6 +29,7 @@ class Measurer:
     def __init__(self, optimizer: torch.optim.Optimizer) -> None:
         self.parameters: list[torch.Tensor] = [one for group in optimizer.param_groups for one in group["params"]]
         self._optimizer = optimizer
+        self.is_broken = False  # whether a gradient of the last step was not finite
         self._moving: list[int] = []
         self._known: list[torch.Tensor] = []
         self._weights: list[torch.Tensor] = []
@@ -60,6 +61,7 @@ class Measurer:
         numbers = _fetched([*self._known, *updates, *moments[0], *moments[1], *self._sketches, *more, *_quarters(sums)])
         count = len(self._moving)
         columns = [numbers[at * count : (at + 1) * count] for at in range(5)]
+        self.is_broken = not all(map(math.isfinite, columns[0]))
         sketches = numbers[5 * count : 5 * count + SKETCH * count]
         rest = numbers[5 * count + SKETCH * count :]
         values = [math.nan] * (len(METRICS) + SKETCH) * len(self.parameters)

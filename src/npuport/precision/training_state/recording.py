@@ -13,6 +13,7 @@ import torch
 from npuport.precision.following import Follower, follow, rank_of_process
 from npuport.precision.training_state.boards import Board
 from npuport.precision.training_state.history import Series, StateStep, head_line, series_line, state_file, step_line
+from npuport.precision.training_state.kept_batches import BatchKeeper
 from npuport.precision.training_state.measuring import Measurer
 
 _CHECKSUMS_EVERY = 10
@@ -54,8 +55,14 @@ class Monitor(Follower):
         self._clipped: torch.Tensor | None = None
         self._scaler: Any = None
         self._is_replicated = False
+        self._batches = BatchKeeper(folder / "batches")
 
-    def enters(self, module: torch.nn.Module, _arguments: tuple[Any, ...], _keywords: dict[str, Any]) -> None:
+    def loaded(self, _loader: Any, batch: Any) -> None:
+        self._batches.loaded(batch)
+
+    def enters(self, module: torch.nn.Module, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> None:
+        if module.training and next(module.parameters(), None) is not None:
+            self._batches.given(module, [arguments, keywords])
         if id(module) in self._names:
             return
         self._names[id(module)] = ""
@@ -133,6 +140,7 @@ class Monitor(Follower):
         if self._board is not None:
             self._board.write(followed.number, followed.series, step)
         followed.steps += 1
+        self._batches.ends(step.step, rank_of_process(), step.loss, followed.measurer.is_broken and not step.is_skipped)
         self._losses, self._clipped = [], None
 
     def _line(self, line: str) -> None:
