@@ -22,6 +22,7 @@ from npuport.precision.preflight import machine_facts  # noqa: E402
 from npuport.precision.preflight.alone import judge_run  # noqa: E402
 from npuport.precision.preflight.comparing import compare_runs  # noqa: E402
 from npuport.precision.preflight.facts_of_run import writing_run  # noqa: E402
+from npuport.precision.preflight.hyperparameters import judge_hyperparameters  # noqa: E402
 from npuport.precision.preflight.reading import Facts, read_facts  # noqa: E402
 
 
@@ -236,6 +237,83 @@ def test_one_run_alone_says_what_is_random_in_it(tmp_path: Path) -> None:
     names = [one.check.name for one in judge_run(run)]
     assert names[:3] == ["batch-order", "dropout", "seed"]
     assert "determinism" in names
+
+
+def language_model(**changes: Any) -> Facts:
+    """The facts of a language model of 7 B parameters, trained as published."""
+    facts: Facts = {
+        "models": [
+            {
+                "class": "LlamaForCausalLM",
+                "modules": {
+                    "": "LlamaForCausalLM()",
+                    "embed": "Embedding(32000, 4096)",
+                    "layers.0.self_attn": "LlamaAttention()",
+                },
+                "parameters": {"all": {"shape": [32, 6700, 31250], "dtype": "bfloat16"}},
+            }
+        ],
+        "optimizers": [{"class": "AdamW", "groups": [{"betas": [0.9, 0.95], "weight_decay": 0.1}]}],
+        "steps": [{"optimizer": 0, "lr": [3e-4 * step / 20]} for step in range(20)],
+        "batches": [{"tensors": {"1.input_ids": {"shape": [16, 4096], "dtype": "int64"}}}],
+        "parallel": {"world_size": 64},
+        "clipping": 1.0,
+    }
+    return {**facts, **changes}
+
+
+def ranges(**changes: Any) -> list[str]:
+    return [str(one.text) for one in judge_hyperparameters(language_model(**changes))]
+
+
+def test_hyperparameters_as_published_need_no_word() -> None:
+    assert ranges() == []
+
+
+def test_hyperparameters_far_from_published_ones_are_named() -> None:
+    high = [{"optimizer": 0, "lr": [6e-3]}] * 20
+    assert ranges(steps=high) == [
+        "learning rate 0.006 is high for 6.7 B parameters: published 0.0003 (LLaMA (Touvron et al. table 2))",
+        "no warm-up: the learning rate of the first 20 steps is the same",
+    ]
+    groups = [{"betas": [0.9, 0.999], "weight_decay": 0.0}, {"betas": [0.9, 0.999], "weight_decay": 0.0}]
+    assert [text[:20] for text in ranges(optimizers=[{"class": "AdamW", "groups": groups}])] == [
+        "beta2 0.999; publish",
+        "weight decay 0.0; pu",
+    ]
+    assert "no gradient clipping" in ranges(clipping=None)[0]
+    assert ranges(parallel={"world_size": 1}, batches=[{"tensors": {"x": {"shape": [1, 512], "dtype": "int64"}}}])[
+        0
+    ].startswith("512 tokens in a step")
+
+
+def test_what_is_no_large_language_model_is_not_judged() -> None:
+    high = [{"optimizer": 0, "lr": [6e-3]}] * 20
+    facts = language_model(steps=high)
+    facts["models"][0]["parameters"]["all"]["shape"] = [1000, 1000]
+    assert list(judge_hyperparameters(facts)) == []
+    facts = language_model(steps=high)
+    facts["models"][0]["modules"] = {"": "ResNet()", "conv": "Conv2d(3, 64)"}
+    assert list(judge_hyperparameters(facts)) == []
+    facts = language_model(steps=high)
+    facts["models"][0]["class"] = "FullyShardedDataParallel"
+    assert list(judge_hyperparameters(facts)) == []
+
+
+def test_clipping_is_seen_and_compared(tmp_path: Path) -> None:
+    def run(limit: float | None, folder: Path) -> dict[int, Facts]:
+        with writing_run(folder):
+            torch.manual_seed(0)
+            model = nn.Linear(2, 2)
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            model(torch.ones(1, 2)).sum().backward()
+            if limit is not None:
+                nn.utils.clip_grad_norm_(model.parameters(), limit)
+            optimizer.step()
+        return read_facts(folder)
+
+    found = compare_runs(run(1.0, tmp_path / "a"), run(None, tmp_path / "b"))
+    assert "gradients are clipped to norm: 1.0 and none" in [str(one.text) for one in found]
 
 
 def test_a_seed_that_nobody_set_is_known_as_such() -> None:

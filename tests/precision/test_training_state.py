@@ -93,7 +93,7 @@ def test_the_loss_of_a_scaled_and_accumulated_step_is_the_sum_of_its_parts(tmp_p
         scaler.step(optimizer)
         scaler.update()
     step = read_histories(tmp_path)[0].series[0].steps[0]
-    assert step.loss == pytest.approx(float(sum(parts)), rel=1e-5)
+    assert step.loss == pytest.approx(sum(parts).item(), rel=1e-5)
     assert step.loss_scale == 1024
 
 

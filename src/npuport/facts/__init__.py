@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         known_error,
     )
     from npuport.facts.fused_operators import FusedOperator, all_fused_operators, fused_operator
+    from npuport.facts.hyperparameters import PublishedValue, published_values
     from npuport.facts.libraries import Library, all_libraries, distribution, library
     from npuport.facts.messages import Message, all_messages, message_in
     from npuport.facts.operator_dtypes import RefusedDtypes, refused_dtypes
@@ -86,6 +87,7 @@ _HOMES = {
     "PackageFault": "python_packages",
     "PerformanceFact": "performance",
     "PreflightCheck": "preflight_checks",
+    "PublishedValue": "hyperparameters",
     "RefusedDtypes": "operator_dtypes",
     "Release": "versions",
     "RemovedName": "removed_names",
@@ -138,6 +140,7 @@ _HOMES = {
     "operator_status": "operators",
     "performance_fact": "performance",
     "preflight_check": "preflight_checks",
+    "published_values": "hyperparameters",
     "refused_dtypes": "operator_dtypes",
     "removed_name": "removed_names",
     "torch_cuda": "cuda_names",
@@ -172,6 +175,7 @@ __all__ = [
     "PackageFault",
     "PerformanceFact",
     "PreflightCheck",
+    "PublishedValue",
     "RefusedDtypes",
     "Release",
     "RemovedName",
@@ -224,6 +228,7 @@ __all__ = [
     "operator_status",
     "performance_fact",
     "preflight_check",
+    "published_values",
     "refused_dtypes",
     "removed_name",
     "torch_cuda",

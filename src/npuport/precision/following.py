@@ -29,8 +29,8 @@ class Follower:
     def backward(self, loss: torch.Tensor) -> None:
         """A backward pass begins at a scalar."""
 
-    def clipped(self, norm: torch.Tensor) -> None:
-        """Gradients were clipped; ``norm`` is what they had before."""
+    def clipped(self, norm: torch.Tensor, limit: float) -> None:
+        """Gradients were clipped to a norm of ``limit``; ``norm`` is what they had before."""
 
     def scaled(self, scaler: Any) -> None:
         """A loss is multiplied by the scale of a GradScaler."""
@@ -156,10 +156,10 @@ def _functions(follower: Follower, undo: ExitStack) -> None:
         return backward
 
     def clip(inner: Callable[..., Any]) -> Callable[..., Any]:
-        def clip_grad_norm_(*arguments: Any, **keywords: Any) -> Any:
-            norm = inner(*arguments, **keywords)
+        def clip_grad_norm_(parameters: Any, max_norm: Any, *arguments: Any, **keywords: Any) -> Any:
+            norm = inner(parameters, max_norm, *arguments, **keywords)
             if isinstance(norm, torch.Tensor):
-                follower.clipped(norm)
+                follower.clipped(norm, float(max_norm))
             return norm
 
         return clip_grad_norm_

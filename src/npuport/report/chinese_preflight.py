@@ -134,6 +134,9 @@ PREFLIGHT_SENTENCES = {
     (
         "batch {batch} {where}: {common} of {all} samples of the first {batches} batches are the same, in another order"
     ): ("第 {batch} 个批（{where}）：前 {batches} 个批的 {all} 个样本中有 {common} 个相同，但顺序不同"),
+    "beta2 {beta}; published {value} ({source}): after a spike it takes longer to recover": (
+        "beta2 为 {beta}；公开值为 {value}（{source}）：出现尖峰后恢复更慢"
+    ),
     "by rounding only, as far as statistics tell": "从统计量看仅为舍入差异",
     "commit: {reference} and {candidate}": "提交：{reference} 与 {candidate}",
     "cuDNN chooses its algorithms by measuring (cudnn.benchmark)": "cuDNN 通过测量选择算法（cudnn.benchmark）",
@@ -147,6 +150,7 @@ PREFLIGHT_SENTENCES = {
     "from data loader {number}": "来自第 {number} 个数据加载器",
     "from the data loader": "来自数据加载器",
     "given to the model": "输入模型",
+    "gradients are clipped to norm: {reference} and {candidate}": "梯度裁剪的范数：{reference} 与 {candidate}",
     "groups of parameters: {reference} and {candidate}": "参数组数：{reference} 与 {candidate}",
     "hyper-parameters of {side}: it parses no arguments and reads no file": (
         "{side}的超参数：它不解析参数，也不读取文件"
@@ -154,16 +158,23 @@ PREFLIGHT_SENTENCES = {
     "learning rate from step {step} on: {reference} and {candidate}": (
         "从第 {step} 步起的学习率：{reference} 与 {candidate}"
     ),
+    "learning rate {rate} is high for {size} parameters: published {value} ({source})": (
+        "学习率 {rate} 对 {size} 参数的模型偏高：公开值为 {value}（{source}）"
+    ),
     "missing": "缺失",
     "module {path}: {reference} and {candidate}": "模块 {path}：{reference} 与 {candidate}",
     "never seeded": "从未设定种子",
     "no batch was seen": "未见到批数据",
     "no batch was seen in one of the two": "其中一次运行未见到批数据",
+    "no gradient clipping was seen (torch.nn.utils.clip_grad_norm_); published {value} ({source})": (
+        "未见到梯度裁剪（torch.nn.utils.clip_grad_norm_）；公开值为 {value}（{source}）"
+    ),
     "no model was seen in one of the two": "其中一次运行未见到模型",
     "no model was seen: its forward pass is compiled as a whole, or no hook sees it": (
         "未见到模型：其前向被整体编译，或没有钩子能看到它"
     ),
     "no optimizer step was seen in one of the two": "其中一次运行未见到优化器更新",
+    "no warm-up: the learning rate of the first {steps} steps is the same": ("没有预热：前 {steps} 步的学习率相同"),
     "not set": "未设置",
     "npuport explain NAME says what it does; unset what only one run has.": (
         "npuport explain NAME 说明其作用；请取消仅一次运行设置的变量。"
@@ -194,6 +205,7 @@ PREFLIGHT_SENTENCES = {
     "the text of {script}": "{script} 的文本",
     "this run": "这次运行",
     "torch.use_deterministic_algorithms is off": "未启用 torch.use_deterministic_algorithms",
+    "weight decay {decay}; published {value} ({source})": "权重衰减为 {decay}；公开值为 {value}（{source}）",
     "{name} is {value} in one run; of {side} it is not known": "{name} 在一次运行中为 {value}；{side}的值未知",
     "{name} of the optimizer (group {group}): {reference} and {candidate}": (
         "优化器的 {name}（第 {group} 组）：{reference} 与 {candidate}"
@@ -218,6 +230,9 @@ PREFLIGHT_SENTENCES = {
     ),
     "{path} holds no facts of a run, or not of this version of npuport.": (
         "{path} 不是运行的信息，或不属于此版本的 npuport。"
+    ),
+    "{tokens} tokens in a step (micro-batch x accumulation x processes); published {value} ({source})": (
+        "每步 {tokens} 个 token（微批 x 累积 x 进程数）；公开值为 {value}（{source}）"
     ),
     "{value}, switched off by eval()": "{value}，已被 eval() 关闭",
 }

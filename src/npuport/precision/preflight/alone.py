@@ -7,13 +7,14 @@ from collections.abc import Iterator, Mapping
 from npuport.findings import say
 from npuport.precision.preflight.comparing import hyperparameters, is_dropping
 from npuport.precision.preflight.differences import Difference, differs, ranked
+from npuport.precision.preflight.hyperparameters import judge_hyperparameters
 from npuport.precision.preflight.reading import Facts
 
 
 def judge_run(run: Mapping[int, Facts]) -> list[Difference]:
     """What is not deterministic in a run, and what a comparison will not know of it."""
     first = next(iter(run.values()))
-    found = [*_random(first), *_switches(first), *_unknown(first)]
+    found = [*_random(first), *_switches(first), *_unknown(first), *judge_hyperparameters(first)]
     for rank, facts in run.items():
         found += _between_ranks(first, facts, rank)
     return ranked(found)

@@ -229,6 +229,14 @@ def _optimizers(one: Facts, other: Facts) -> Iterator[Difference]:
             groups = len(optimizer["groups"]), len(twin["groups"])
             text = say("groups of parameters: {reference} and {candidate}", reference=groups[0], candidate=groups[1])
             yield differs("optimizer", text)
+    clips = one.get("clipping"), other.get("clipping")
+    if clips[0] != clips[1]:
+        text = say(
+            "gradients are clipped to norm: {reference} and {candidate}",
+            reference=clips[0] or say("none"),
+            candidate=clips[1] or say("none"),
+        )
+        yield differs("optimizer", text)
     rates = [[entry["lr"] for entry in facts["steps"]] for facts in (one, other)]
     first = next((step for step, (a, b) in enumerate(zip(*rates, strict=False)) if a != b), None)
     if first is not None and first > 0:

@@ -69,6 +69,7 @@ class _Run(Follower):
         self._forwards = 0
         self._passes_of_step: int | None = None
         self._scale: float | None = None
+        self._clipping: float | None = None
 
     def loaded(self, loader: Any, batch: Any) -> None:
         if self._is_over():
@@ -106,6 +107,9 @@ class _Run(Follower):
             self._facts["random_calls"].append(self._counting.counts)
             self._counting = None
             self._forwards += 1
+
+    def clipped(self, _norm: torch.Tensor, limit: float) -> None:
+        self._clipping = limit
 
     def scaled(self, scaler: Any) -> None:
         if self._scale is None:
@@ -168,6 +172,7 @@ class _Run(Follower):
             ],
             "steps": self._steps,
             "loss_scale": self._scale,
+            "clipping": self._clipping,
             "forward_passes_of_first_step": self._passes_of_step,
         }
         aside = self._file.with_suffix(".new")

@@ -14,6 +14,8 @@ from npuport.precision.training_state.layers import Layer, layers_of, steps_of
 WINDOW = 20  # steps that a step is compared with, and for which a state must last
 _SPIKE = 10.0  # times the largest of the window (gradients), of the median (losses: and a tenth of the first loss)
 _LOSS_SPIKE = 2.0
+_DEVIATIONS = 8.0  # of the losses in the window
+_MAD = 1.4826  # a normal distribution's deviation in units of its median absolute deviation
 _GROWN = 100.0  # times what a layer's gradient was in the beginning
 _VANISHED = 1e-6  # of what is usual among the layers of the same step
 _LARGE_UPDATE = 0.3  # of a layer's weights in one step, for a whole window
@@ -83,15 +85,29 @@ def _losses(series: Series) -> Iterator[Alert]:
 def loss_spikes(values: Sequence[float]) -> list[int]:
     """Where a loss is far above all that came in the window before; of steps in a row the first.
 
-    A tenth of the first loss is the least that counts: where nearly nothing is left, each batch differs by its size.
+    How far is judged by how much the logarithm of the loss varies: small batches make losses of all sizes. A tenth of
+    the first loss is the least that counts: where nearly nothing is left, each batch differs by its size.
     """
     least = 0.1 * abs(median(values[:5])) if values else 0.0
-    found = [
-        at
-        for at in range(WINDOW, len(values))
-        if values[at] > _LOSS_SPIKE * _usual(values, at) and values[at] > max(values[at - WINDOW : at]) + least
-    ]
+    found = [at for at in range(WINDOW, len(values)) if _is_spike(values[at], values[at - WINDOW : at], least)]
     return [at for at in found if at - 1 not in found]
+
+
+def _is_spike(value: float, before: Sequence[float], least: float) -> bool:
+    usual = median(before)
+    if not (value > _LOSS_SPIKE * usual and value > max(before) + least):
+        return False
+    return _is_far(value, before)
+
+
+def _is_far(value: float, before: Sequence[float]) -> bool:
+    """Whether a value is many deviations above those before: of their logarithms, where all are above zero."""
+    known = [one for one in before if math.isfinite(one)]
+    usual = median(known)
+    if min(known) <= 0:
+        return value > usual + _DEVIATIONS * _MAD * median(abs(one - usual) for one in known)
+    spread = _MAD * median(abs(math.log(one / usual)) for one in known)
+    return math.log(value / usual) > _DEVIATIONS * spread
 
 
 def _usual(values: Sequence[float], at: int) -> float:
@@ -148,7 +164,9 @@ def _spikes(layers: list[Layer], steps: list[int]) -> Iterator[Alert]:
         for at in range(WINDOW, len(steps)):
             norm, before = layer.grad_norm[at], layer.grad_norm[at - WINDOW : at]
             largest = max((one for one in before if math.isfinite(one)), default=0.0)
-            if math.isfinite(norm) and largest > 0 and norm > _SPIKE * largest:
+            # Where nearly nothing is left to learn, one odd batch is far above the others, and far below the beginning.
+            first = max((one for one in layer.grad_norm[:5] if math.isfinite(one)), default=0.0)
+            if math.isfinite(norm) and largest > 0 and norm > max(_SPIKE * largest, first) and _is_far(norm, before):
                 found.setdefault(at, []).append((norm / largest, layer.name))
     floor = [_floor(layers, at) for at in range(len(steps))]
     for at, entries in found.items():
@@ -168,9 +186,9 @@ def _spikes(layers: list[Layer], steps: list[int]) -> Iterator[Alert]:
 
 
 def _floor(layers: list[Layer], at: int) -> float:
-    """What a gradient must have at a step to matter: a thousandth of the largest of the window before."""
-    norms = [one for layer in layers for one in layer.grad_norm[max(0, at - WINDOW) : at] if math.isfinite(one)]
-    return 1e-3 * max(norms, default=0.0)
+    """What a gradient must have at a step to matter: more than any layer had in the window before."""
+    before = (norm for layer in layers for norm in layer.grad_norm[max(0, at - WINDOW) : at])
+    return max((norm for norm in before if math.isfinite(norm)), default=0.0)
 
 
 def _norm_of(layers: list[Layer], name: str, at: int) -> float:
@@ -216,20 +234,22 @@ def _median_of(values: list[float]) -> float:
 
 
 def _growing(layers: list[Layer], steps: list[int]) -> Iterator[Alert]:
-    """Layers whose gradient grew and stays, while it is among the largest: the one that grew first, and most."""
+    """Layers whose gradient grew and stays: the one that grew first, and most.
+
+    It must be far above what any layer had in the beginning too: where a model begins on a plateau, or a branch at
+    zero, gradients of single layers grow by any factor while it learns.
+    """
+    early = {
+        layer.name: [one for one in layer.grad_norm[:WINDOW] if math.isfinite(one) and one > 0] for layer in layers
+    }
+    largest = max((median(norms) for norms in early.values() if norms), default=0.0)
     grown = []
     for layer in layers:
-        early = [one for one in layer.grad_norm[:WINDOW] if math.isfinite(one) and one > 0]
-        if len(early) < WINDOW // 2:
+        if len(early[layer.name]) < WINDOW // 2:
             continue
-        usual = median(early)
-        # Beside the other layers too: where one starts at zero, those before it have next to no gradient at first.
-        start = _lasting(
-            [
-                norm > _GROWN * usual and norm > _GROWN * _median_of([other.grad_norm[0] for other in layers])
-                for norm in layer.grad_norm
-            ]
-        )
+        usual = median(early[layer.name])
+        least = max(_GROWN * usual, 10 * largest)
+        start = _lasting([norm > least for norm in layer.grad_norm])
         if start is not None:
             grown.append((start, -median(layer.grad_norm[start:]) / usual, layer.name))
     if grown:
@@ -275,11 +295,9 @@ def _moving_too_little(layers: list[Layer], steps: list[int]) -> Iterator[Alert]
 
 def _outgrowing(layers: list[Layer], steps: list[int]) -> Iterator[Alert]:
     """Layers whose weights are many times what they were, and beyond those that all layers began with."""
-    largest = max(
-        (layer.weight_norm[0] for layer in layers if layer.weight_norm and layer.weight_norm[0] > 0), default=0.0
-    )
+    largest = max((layer.weight_norm[0] for layer in layers if layer.weight_norm), default=0.0)
     for layer in layers:
-        first = next((norm for norm in layer.weight_norm if norm > 0), math.inf)
+        first = layer.weight_norm[0] or math.inf  # what begins at zero grows by any factor
         start = next(
             (at for at, norm in enumerate(layer.weight_norm) if norm > _OUTGROWN * first and norm > 3 * largest), None
         )

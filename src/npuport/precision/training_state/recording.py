@@ -73,7 +73,7 @@ class Monitor(Follower):
     def backward(self, loss: torch.Tensor) -> None:
         self._losses.append(loss.detach())
 
-    def clipped(self, norm: torch.Tensor) -> None:
+    def clipped(self, norm: torch.Tensor, _limit: float) -> None:
         self._clipped = norm
 
     def scaled(self, scaler: Any) -> None:
