@@ -69,6 +69,18 @@ def compare(
             "--msprobe", metavar="FILE", help="Write the table of `msprobe compare` too, with its results; a CSV."
         ),
     ] = None,
+    html: Annotated[
+        Path | None,
+        typer.Option("--html", metavar="FILE", help="Write a page with the model, all calls and histograms."),
+    ] = None,
+    rename: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--rename",
+            metavar="REFERENCE=CANDIDATE",
+            help="What a part of module paths is called in both, such as attn=self_attn; can be given several times.",
+        ),
+    ] = None,
     json_: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Find the operator calls that break the numbers: compare the recorded steps of two runs (`npuport run --dump`).
@@ -85,7 +97,7 @@ def compare(
 
     # The comparison computes on the CPU, also where torch_npu is installed and CANN is not.
     os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
-    raise SystemExit(compare_folders(reference, candidate, json_, msprobe))
+    raise SystemExit(compare_folders(reference, candidate, json_, msprobe, html, rename or ()))
 
 
 @app.command(short_help="Say what two runs differ in before their first operator.")

@@ -3,22 +3,33 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from npuport.cli.shared import CLEAN, FINDINGS
+from npuport.cli.precision_compare_page import ComparedStep, calls_of, grid_of, pictures_of, shown_step
+from npuport.cli.shared import CLEAN, FINDINGS, write_aside
 from npuport.errors import UserError
 
 if TYPE_CHECKING:
-    from npuport.precision.operators.calls import Step
+    from npuport.precision.operators.calls import Call
     from npuport.precision.operators.suspects import Comparison
     from npuport.precision.operators.suspicion import Suspect
 
 _SHOWN = 5
+_WHOLE = 4  # steps and ranks that are shown whole
 
 
-def compare_folders(reference: Path, candidate: Path, as_json: bool, columns: Path | None = None) -> int:
+def compare_folders(
+    reference: Path,
+    candidate: Path,
+    as_json: bool,
+    columns: Path | None = None,
+    html: Path | None = None,
+    renames: Sequence[str] = (),
+) -> int:
     """Compare each step and rank that both have; the exit code. ``columns``: where msprobe's table goes."""
     from npuport.precision.dumps import read_any_step
     from npuport.precision.operators.suspects import compare
@@ -28,15 +39,26 @@ def compare_folders(reference: Path, candidate: Path, as_json: bool, columns: Pa
         from npuport.cli.precision_columns import write_columns
 
         write_columns(pairs, columns)
+    given = dict(map(_rename, renames))
     compared = []
     for name, (one, other) in pairs.items():
         steps = read_any_step(one), read_any_step(other)
-        compared.append((name, steps[1], compare(*steps)))
+        compared.append(ComparedStep(name, *steps, compare(*steps, given)))
+    if html is not None:
+        write_aside(html, _page(reference, candidate, compared).encode())
     if as_json:
-        print(json.dumps([_as_json(*entry) for entry in compared], ensure_ascii=False, indent=2))
+        print(json.dumps([_as_json(one) for one in compared], ensure_ascii=False, indent=2))
     else:
-        print("\n".join(line for entry in compared for line in _as_text(*entry)))
-    return FINDINGS if any(comparison.suspects for _, _, comparison in compared) else CLEAN
+        print("\n".join(_as_text(candidate, compared)))
+    return FINDINGS if any(one.comparison.suspects for one in compared) else CLEAN
+
+
+def _rename(text: str) -> tuple[str, str]:
+    """What the candidate calls a part of paths, and what the reference calls it, from REFERENCE=CANDIDATE."""
+    reference, is_pair, candidate = text.partition("=")
+    if not is_pair or reference == candidate:
+        raise UserError("--rename takes REFERENCE=CANDIDATE, such as attn=self_attn, not {text}", text=text)
+    return candidate, reference
 
 
 def _pairs(reference: Path, candidate: Path) -> dict[str, tuple[Path, Path]]:
@@ -54,27 +76,90 @@ def _pairs(reference: Path, candidate: Path) -> dict[str, tuple[Path, Path]]:
     return {f"step {step}, rank {rank}": (found[0][step, rank], found[1][step, rank]) for step, rank in both}
 
 
-def _as_text(name: str, step: Step, comparison: Comparison) -> Iterator[str]:
+def _as_text(candidate: Path, compared: Sequence[ComparedStep]) -> Iterator[str]:
+    """Every step and rank, or of many one line for each and the first suspected one whole."""
+    shown = compared if len(compared) <= _WHOLE else [shown_step(compared)]
+    if len(shown) < len(compared):
+        yield from _summary(compared)
+        yield ""
+    for one in shown:
+        yield from _step(one)
+    if (step := next((one for one in shown if one.comparison.suspects), None)) is not None:
+        yield from _next(candidate, step)
+
+
+def _summary(compared: Sequence[ComparedStep]) -> Iterator[str]:
     from npuport.report.language import counted, translate
 
-    calls = counted(comparison.calls, "operator call")
-    noise = translate("errors {noise} x those of the reference", noise=f"{comparison.noise:.2g}")
-    yield f"{name} ({step.device}): {calls}, {translate('{number} replayed', number=comparison.replayed)}, {noise}"
+    suspected = [one for one in compared if one.comparison.suspects]
+    yield translate("{number} of {all} recorded steps have suspects", number=len(suspected), all=len(compared)) + (
+        translate(", the first is {name}", name=suspected[0].name) if suspected else ""
+    )
+    for one in suspected[:_SHOWN]:
+        first = one.comparison.suspects[0].call
+        where = f"{first.module} · {first.operator}" if first.module else first.operator
+        yield f"  {one.name}: {counted(len(one.comparison.suspects), 'suspect')}, {where} ({first.phase})"
+    if len(suspected) > _SHOWN:
+        yield "  … " + counted(len(suspected) - _SHOWN, "more step")
+
+
+def _step(one: ComparedStep) -> Iterator[str]:
+    from npuport.report.language import counted, translate
+
+    comparison = one.comparison
+    yield _headline(one)
     if comparison.random is not None:
-        yield "  " + translate(
-            "From {operator} on ({line}) the random numbers of the two differ: values behind it are not compared. "
-            "Record both with dropout off.",
-            operator=comparison.random.operator,
-            line=comparison.random.line or comparison.random.module,
-        )
+        yield "  " + _said_of_random(comparison.random)
     for note in comparison.notes:
         yield "  " + translate(note.template, **note.values)
-    if not comparison.suspects:
-        yield "  " + translate("Nothing is suspected.")
+    said = _verdict(comparison)
+    yield "  " + (
+        f"{' '.join(said.sentences)} {said.confidence}" if said is not None else translate("Nothing is suspected.")
+    )
     for number, suspect in enumerate(comparison.suspects[:_SHOWN], 1):
         yield from _suspect(number, suspect)
     if len(comparison.suspects) > _SHOWN:
         yield "  … " + counted(len(comparison.suspects) - _SHOWN, "more suspect")
+
+
+def _headline(one: ComparedStep) -> str:
+    from npuport.report.language import counted, translate
+
+    calls = counted(one.comparison.calls, "operator call")
+    noise = translate("errors {noise} x those of the reference", noise=f"{one.comparison.noise:.2g}")
+    replayed = translate("{number} replayed", number=f"{one.comparison.replayed:,}")
+    return f"{one.name} ({one.candidate.device}): {calls}, {replayed}, {noise}"
+
+
+def _said_of_random(call: Call) -> str:
+    from npuport.report.language import translate
+
+    return translate(
+        "From {operator} on ({line}) the random numbers of the two differ: values behind it are not compared. "
+        "Record both with dropout off.",
+        operator=call.operator,
+        line=call.line or call.module,
+    )
+
+
+@dataclass(frozen=True)
+class _Said:
+    """The verdict in the user's language."""
+
+    sentences: tuple[str, ...]
+    confidence: str
+
+
+def _verdict(comparison: Comparison) -> _Said | None:
+    from npuport.precision.operators.verdict import verdict_of
+    from npuport.report.language import translate
+
+    verdict = verdict_of(comparison)
+    if verdict is None:
+        return None
+    levels = {"high": translate("high"), "medium": translate("medium"), "low": translate("low")}
+    confidence = translate("Confidence: {confidence}.", confidence=levels[verdict.confidence])
+    return _Said(tuple(translate(one.template, **one.values) for one in verdict.sentences), confidence)
 
 
 def _suspect(number: int, suspect: Suspect) -> Iterator[str]:
@@ -87,10 +172,62 @@ def _suspect(number: int, suspect: Suspect) -> Iterator[str]:
     yield f"     {translate(suspect.text.template, **suspect.text.values)}"
 
 
-def _as_json(name: str, step: Step, comparison: Comparison) -> dict[str, Any]:
+def _next(candidate: Path, one: ComparedStep) -> Iterator[str]:
+    """The command that goes on from here."""
+    from npuport.report.language import translate
+
+    command = _command(candidate, one)
+    yield f"{translate('Next:')} {command}      {translate('replays these calls alone')}"
+    if one.candidate.rank > 0 or len({rank for _, rank in _ranks(candidate)}) > 1:
+        ranks = f"npuport precision ranks {shlex.quote(str(candidate))}"
+        yield f"      {ranks}      {translate('computes what the ranks did together again')}"
+
+
+def _command(candidate: Path, one: ComparedStep) -> str:
+    call = one.comparison.suspects[0].call
+    only = call.module or call.operator.removeprefix("aten.").rpartition(".")[0]
+    return f"npuport precision check-ops {shlex.quote(str(candidate))} --only {shlex.quote(only)}"
+
+
+def _ranks(path: Path) -> Iterable[tuple[int, int]]:
+    from npuport.precision.dumps import steps_in
+
+    return steps_in(path) if path.is_dir() else ()
+
+
+def _page(reference: Path, candidate: Path, compared: Sequence[ComparedStep]) -> str:
+    from npuport.report.language import translate
+    from npuport.report.precision_page import precision_page
+
+    one = shown_step(compared)
+    said = _verdict(one.comparison)
+    document = _as_json(one)
+    texts = [translate(suspect.text.template, **suspect.text.values) for suspect in one.comparison.suspects]
+    notes = [translate(note.template, **note.values) for note in one.comparison.notes]
+    if one.comparison.random is not None:
+        notes.insert(0, _said_of_random(one.comparison.random))
+    shown = {
+        **document,
+        "summary": _headline(one),
+        "verdict": said.sentences if said is not None else (),
+        "notes": notes,
+        "sureness": said.confidence if said is not None else "",
+        "next": _command(candidate, one) if one.comparison.suspects else "",
+        "suspects": [{**entry, "said": text} for entry, text in zip(document["suspects"], texts, strict=True)],
+    }
+    names = reference.name or str(reference), candidate.name or str(candidate)
+    steps = [_as_json(step) for step in compared]
+    return precision_page(names, steps, shown, grid_of(compared), calls_of(one), pictures_of(one))
+
+
+def _as_json(one: ComparedStep) -> dict[str, Any]:
+    from npuport.precision.operators.verdict import verdict_of
+
+    step, comparison = one.candidate, one.comparison
+    verdict = verdict_of(comparison)
     return {
         "version": 1,
-        "name": name,
+        "name": one.name,
         "step": step.step,
         "rank": step.rank,
         "calls": comparison.calls,
@@ -98,6 +235,8 @@ def _as_json(name: str, step: Step, comparison: Comparison) -> dict[str, Any]:
         "noise": comparison.noise,
         "random_from": comparison.random.index if comparison.random is not None else None,
         "notes": [str(note) for note in comparison.notes],
+        "verdict": " ".join(map(str, verdict.sentences)) if verdict is not None else None,
+        "confidence": verdict.confidence if verdict is not None else None,
         "suspects": [
             {
                 "operator": one.call.operator,
@@ -107,6 +246,7 @@ def _as_json(name: str, step: Step, comparison: Comparison) -> dict[str, Any]:
                 "index": one.call.index,
                 "kind": one.kind,
                 "score": one.score,
+                "times": one.times,
                 "text": str(one.text),
             }
             for one in comparison.suspects

@@ -3,6 +3,77 @@
 from __future__ import annotations
 
 PRECISION_SENTENCES = {
+    ", the first is {name}": "，首先是 {name}",
+    "An error is a share of the result, measured by replaying the call alone in float64 with its own inputs.": (
+        "误差为占结果的比例，用该调用自身的输入单独以 float64 重算得到。"
+    ),
+    "Calls": "调用",
+    "Confidence: {confidence}.": "置信度：{confidence}。",
+    "Modules in the order in which they run. The colour is the largest error of a call inside, over what calls of this "
+    "pair usually show; a click on a name shows its calls below.": (
+        "模块按执行顺序排列。颜色为其中调用的最大误差与这两次运行通常误差之比；点击名称可在下方查看其调用。"
+    ),
+    "Next:": "下一步：",
+    "Nothing before it is suspected; what uses its result inherits the error.": (
+        "在它之前没有可疑之处；使用其结果的都继承了该误差。"
+    ),
+    "Precision": "精度",
+    "Suspects by rank and step": "各 rank 与步的可疑之处",
+    "Suspects, surest first": "可疑之处，按把握排序",
+    "The model, by how far errors are above the noise floor": "模型，按误差高出噪声底的程度着色",
+    "What follows is rank {rank}, step {step}.": "以下为 rank {rank} 第 {step} 步。",
+    "call": "调用",
+    "calls": "调用数",
+    "candidate": "被测运行",
+    "candidate minus reference": "被测运行减参考运行",
+    "computes what the ranks did together again": "重算各 rank 的集合通信",
+    "forward": "前向",
+    "backward": "反向",
+    "optimizer": "优化器",
+    "high": "高",
+    "medium": "中",
+    "low": "低",
+    "module": "模块",
+    "no module": "模块之外",
+    "of the reference": "参考运行",
+    "operator": "算子",
+    "own error": "自身误差",
+    "phase": "阶段",
+    "rank": "rank",
+    "reference": "参考运行",
+    "replays these calls alone": "单独重算这些调用",
+    "results apart": "结果相差",
+    "search modules, operators and lines": "搜索模块、算子和代码行",
+    "show among the calls": "在调用中查看",
+    "times the floor": "噪声底倍数",
+    "{candidate} against {reference}": "{candidate} 与 {reference} 对比",
+    "{name}, which no recorded operator made, differs by {apart} ({dtype} {shape})": (
+        "{name} 并非由已记录算子产生，相差 {apart}（{dtype} {shape}）"
+    ),
+    "{number} calls before it are suspected too, with less reason.": "在它之前还有 {number} 次调用可疑，但理由较弱。",
+    "{number} modules are matched by what they do: {candidate} is {reference} of the reference.": (
+        "{number} 个模块按其计算内容匹配：{candidate} 即参考运行的 {reference}。"
+    ),
+    "{number} more step": "另外 {number} 个步",
+    "{number} more steps": "另外 {number} 个步",
+    "{number} of {all} recorded steps have suspects": "{all} 个已记录的步中有 {number} 个存在可疑之处",
+    "{number} suspect": "{number} 个可疑之处",
+    "{number} suspects": "{number} 个可疑之处",
+    "{number} values are not finite": "{number} 个值不是有限值",
+    "{place} computes in another dtype.": "{place} 以另一数据类型计算。",
+    "{place} does not compute what the reference computes there.": "{place} 计算的内容与参考运行此处不同。",
+    "{place} has an error of its own, {times} x the noise floor; its inputs agree to {apart}.": (
+        "{place} 自身有误差，为噪声底的 {times} 倍；其输入相差仅 {apart}。"
+    ),
+    "{place} has an error of its own.": "{place} 自身有误差。",
+    "{place} is called with another argument.": "{place} 的调用参数不同。",
+    "{place} is given another tensor, which no recorded operator made: look at weights, batch and buffers.": (
+        "{place} 得到的张量不同，且并非由已记录算子产生：请检查权重、批数据和缓冲区。"
+    ),
+    "{place} is the first to make other bits of the same inputs.": "{place} 首先由同样的输入得到不同的比特。",
+    "{place} makes values that are not finite from inputs that give finite ones.": (
+        "{place} 由本应得到有限值的输入产生了非有限值。"
+    ),
     "{candidate} in float64 is {off} off from what the reference's {reference} gave for the same inputs": (
         "以同样的输入用 float64 计算，{candidate} 与参考运行的 {reference} 的结果相差 {off}"
     ),
@@ -46,6 +117,9 @@ PRECISION_SENTENCES = {
         "From {operator} on ({line}) the random numbers of the two differ: values behind it are not compared. "
         "Record both with dropout off."
     ): "从 {operator}（{line}）起两次运行的随机数不同：其后的数值不比较。请在关闭 dropout 后重新记录。",
+    "--rename takes REFERENCE=CANDIDATE, such as attn=self_attn, not {text}": (
+        "--rename 接受 REFERENCE=CANDIDATE，例如 attn=self_attn，不是 {text}"
+    ),
     "Nothing is suspected.": "没有可疑之处。",
     "an input that no recorded operator made differs by {apart} ({dtype} {shape})": (
         "一个并非由已记录算子产生的输入不同，相差 {apart}（{dtype} {shape}）"

@@ -4,7 +4,7 @@ of PyTorch's operators, such as those in a dump of msprobe."""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from statistics import median
 
 from npuport.findings import say
@@ -20,15 +20,16 @@ from npuport.precision.operators.suspects import (
     other_arguments,
     other_operators,
     other_sources,
+    rename_notes,
 )
 from npuport.precision.operators.suspicion import Suspect
 
 _NOTE = say("Compared by statistics alone, which see large errors only; recorded tensors tell more.")
 
 
-def compare_statistics(reference: Step, candidate: Step) -> Comparison:
+def compare_statistics(reference: Step, candidate: Step, renames: Mapping[str, str] | None = None) -> Comparison:
     """Find the calls of a step that break the numbers without replaying them."""
-    alignment = align(reference.calls, candidate.calls)
+    alignment = align(reference.calls, candidate.calls, renames)
     distances = Distances(reference, candidate)
     agreement = Agreement(alignment, distances.apart)
     results = measured(alignment.pairs, distances)
@@ -46,8 +47,9 @@ def compare_statistics(reference: Step, candidate: Step) -> Comparison:
     ]
     ordered = sorted(one_for_each_call(found), key=lambda one: (-one.score, one.call.index))
     noise = math.exp(median(one.growth for one in results)) if results else 1.0
-    notes = () if reference.has_tensors and candidate.has_tensors else (_NOTE,)
-    return Comparison(tuple(ordered), len(candidate.calls), 0, noise, agreement.random, (*notes, *dtypes.notes))
+    notes = (*rename_notes(alignment), *dtypes.notes)
+    notes = notes if reference.has_tensors and candidate.has_tensors else (_NOTE, *notes)
+    return Comparison(tuple(ordered), len(candidate.calls), 0, noise, agreement.random, notes)
 
 
 def _anything(_: Call) -> float:

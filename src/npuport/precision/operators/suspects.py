@@ -11,9 +11,8 @@ Three kinds of evidence, none of which an error that merely arrived with the inp
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from statistics import median
 
 from npuport.findings import Sentence, say
@@ -22,24 +21,19 @@ from npuport.precision.operators.alignment import Alignment, Difference, align, 
 from npuport.precision.operators.calls import Call, Step, TensorRef
 from npuport.precision.operators.dtypes import other_dtypes
 from npuport.precision.operators.growth import Distances, suspects_without_replay
-from npuport.precision.operators.renames import plain_path
-from npuport.precision.operators.replay import CallError, errors_of
+from npuport.precision.operators.own_errors import UsualErrors, measures_of, noise_of, own_errors, replayed_pairs
+from npuport.precision.operators.renames import plain_path, summary
 from npuport.precision.operators.stretches import Judged, Stretches
-from npuport.precision.operators.suspicion import Suspect
+from npuport.precision.operators.suspicion import Measure, Suspect
 
-_SUSPICIOUS = 7.0  # deviations from what other calls show
-# Of the logarithm of a ratio, between two runs, of errors and of largest single errors: closer no healthy calls agree.
-_SPREAD_OF_SIZES, _SPREAD_OF_PEAKS = 0.12, 0.4
 # How far apart parameters and batches may be in the first step, and later: Adam makes full steps from gradients that
 # are nothing but rounding, such as those of the bias of a key.
 _SOURCE = (1e-4, 2e-2)
-_ENOUGH = 8  # calls of an operator that tell what is usual for it
 # Operators that move values or fill with one; in a difference others are more telling.
 _MOVING = (
     "clone", "_unsafe_view", "view", "copy", "_to_copy", "transpose", "expand", "contiguous", "npu_format_cast",
     "npu_transpose", "scalar_tensor", "zeros", "ones", "full", "fill", "empty", "new_", "arange", "where",
 )  # fmt: skip
-_SCALE = 8.0  # standard errors that a result may be off as a whole
 
 
 @dataclass(frozen=True)
@@ -52,86 +46,70 @@ class Comparison:
     noise: float  # the median error of the candidate's calls over that of the reference's
     random: Call | None  # the first call that gives other random numbers in both
     notes: tuple[Sentence, ...] = ()  # what the reader has to know beside the suspects
+    inputs_apart: float | None = None  # of the first suspect
+    alignment: Alignment | None = None
+    measures: Mapping[int, Measure] = field(default_factory=dict)  # by the index of the candidate's call
 
 
-def compare(reference: Step, candidate: Step) -> Comparison:
-    """Find the calls of a step that break the numbers; of steps without tensors by their statistics."""
+def compare(reference: Step, candidate: Step, renames: Mapping[str, str] | None = None) -> Comparison:
+    """Find the calls of a step that break the numbers; of steps without tensors by their statistics. ``renames``: parts
+    of the candidate's module paths and what the reference calls them."""
     if not (_is_replayable(reference) and _is_replayable(candidate)):
         from npuport.precision.operators.by_statistics import compare_statistics
 
-        return compare_statistics(reference, candidate)
-    alignment = align(reference.calls, candidate.calls)
+        return compare_statistics(reference, candidate, renames)
+    alignment = align(reference.calls, candidate.calls, renames)
     distances = Distances(reference, candidate)
     agreement = Agreement(alignment, distances.apart)
-    replayed = tuple(_replayed(alignment, reference, candidate))
-    stretches = Stretches(alignment, reference, candidate, _noise(replayed))
+    replayed = tuple(replayed_pairs(alignment, reference, candidate))
+    stretches = Stretches(alignment, reference, candidate, noise_of(replayed))
     dtypes = other_dtypes(alignment)
+    usual = UsualErrors(replayed)
     found = [
         *other_operators(alignment, agreement, stretches),
         *other_arguments(alignment, stretches.come_to_the_same),
         *dtypes.suspects,
         *other_sources(alignment, reference, candidate, distances.apart),
-        *_own_errors(replayed),
+        *own_errors(replayed, usual),
         *suspects_without_replay(alignment.pairs, distances, {one.call.index for one in replayed}),
     ]
     ratios = [one.candidate.relative / one.reference.relative for one in replayed if one.is_comparable]
     ordered = sorted(one_for_each_call(found), key=lambda one: (-one.score, one.call.index))
     calls = len({one.call.index for one in replayed})
     noise = median(ratios) if ratios else 1.0
-    return Comparison(tuple(ordered), len(candidate.calls), calls, noise, agreement.random, dtypes.notes)
+    return Comparison(
+        tuple(ordered),
+        len(candidate.calls),
+        calls,
+        noise,
+        agreement.random,
+        (*rename_notes(alignment), *dtypes.notes),
+        _inputs_apart(ordered[0], alignment, distances) if ordered else None,
+        alignment,
+        measures_of(alignment, replayed, usual, distances),
+    )
+
+
+def rename_notes(alignment: Alignment) -> list[Sentence]:
+    """What is said of modules that were matched by what they do."""
+    return [
+        say(
+            "{number} modules are matched by what they do: {candidate} is {reference} of the reference.",
+            number=one.modules,
+            candidate=one.candidate or '""',
+            reference=one.reference or '""',
+        )
+        for one in summary(alignment.renames)
+    ]
+
+
+def _inputs_apart(suspect: Suspect, alignment: Alignment, distances: Distances) -> float | None:
+    pair = next((pair for pair in alignment.pairs if pair[1] is suspect.call), None)
+    return distances.inputs(*pair) if pair is not None else None
 
 
 def _is_replayable(step: Step) -> bool:
     return step.has_tensors and any(call.operator.startswith("aten.") for call in step.calls)
-
-
-@dataclass(frozen=True)
-class _Replayed:
-    """One floating result of a call, and its errors in both runs."""
-
-    call: Call
-    dtype: str
-    of_reference: str  # its dtype there
-    reference: CallError
-    candidate: CallError
-
-    @property
-    def is_comparable(self) -> bool:
-        return self.reference.relative > 0 and self.candidate.relative > 0
-
-    @property
-    def rounding(self) -> float:
-        return ROUNDING[self.dtype]
-
-    @property
-    def size(self) -> float:
-        """The logarithm of the ratio of the errors, each in roundings of its dtype; below a quarter two are equal."""
-        own, other = self.candidate.relative / self.rounding, self.reference.relative / ROUNDING[self.of_reference]
-        return math.log(max(own, 0.25) / max(other, 0.25))
-
-    @property
-    def peak(self) -> float:
-        return math.log((self.candidate.peak + 1) / (self.reference.peak + 1))
-
-    @property
-    def chance(self) -> float:
-        """Variance that ``size`` has by chance: errors are averaged over so many values only."""
-        return 0.5 / self.reference.effective + 0.5 / self.candidate.effective
-
-
-def _noise(replayed: Sequence[_Replayed]) -> tuple[float, float]:
-    """The usual error of a call of the reference, and of the candidate."""
-    if not replayed:
-        return 0.0, 0.0
-    return median(one.reference.relative for one in replayed), median(one.candidate.relative for one in replayed)
-
-
-def _replayed(alignment: Alignment, reference: Step, candidate: Step) -> Iterator[_Replayed]:
-    for one, other in alignment.pairs:
-        before, after = errors_of(one, reference), errors_of(other, candidate)
-        for position in before.keys() & after.keys():
-            dtypes = other.outputs[position].dtype, one.outputs[position].dtype
-            yield _Replayed(other, *dtypes, before[position], after[position])
 
 
 def one_for_each_call(suspects: Sequence[Suspect]) -> list[Suspect]:
@@ -160,7 +138,14 @@ def other_operators(
             is_healthy = judged.is_healthy
         if not is_healthy:
             score = 1000.0 - number if place.phase == "forward" else 500.0 - number
-            yield Suspect(_telling(difference, judged), "operators", score, _operators_text(difference, judged))
+            yield Suspect(
+                _telling(difference, judged),
+                "operators",
+                score,
+                _operators_text(difference, judged),
+                None,
+                judged is not None,
+            )
 
 
 def _telling(difference: Difference, judged: Judged | None) -> Call:
@@ -228,59 +213,16 @@ def other_sources(
     for number, (distance, rounding, call, ref) in enumerate(differences):
         limit = max(8 * usual, rounding, _SOURCE[min(candidate.step, 1)] if ref.dtype in ROUNDING else 0.0)
         if distance > max(limit, at_least(call)):
-            text = say("an input that no recorded operator made differs by {apart} ({dtype} {shape})",
-                       apart=f"{distance:.2g}", dtype=ref.dtype, shape=list(ref.shape))  # fmt: skip
+            named = {"apart": f"{distance:.2g}", "dtype": ref.dtype, "shape": list(ref.shape)}
+            name = candidate.names.get(ref.storage)
+            text = (
+                say("an input that no recorded operator made differs by {apart} ({dtype} {shape})", **named)
+                if name is None
+                else say(
+                    "{name}, which no recorded operator made, differs by {apart} ({dtype} {shape})", name=name, **named
+                )
+            )
             yield Suspect(call, "input", 800.0 - number * 1e-3, text)
-
-
-def _own_errors(replayed: Sequence[_Replayed]) -> Iterator[Suspect]:
-    sizes, peaks = _Usual(_SPREAD_OF_SIZES), _Usual(_SPREAD_OF_PEAKS)
-    for one in replayed:
-        sizes.add(one.call.operator, one.size)
-        peaks.add(one.call.operator, one.peak)
-    for one in replayed:
-        a, b = one.reference, one.candidate
-        if b.broken > a.broken:
-            text = say("{number} values are not finite (or finite where they should not be), given these inputs",
-                       number=b.broken)  # fmt: skip
-            yield Suspect(one.call, "not finite", 2000.0 - one.call.index * 1e-3, text)
-            continue
-        size = sizes.deviation(one.call.operator, one.size, one.chance)
-        peak = peaks.deviation(one.call.operator, one.peak)
-        is_off = abs(b.factor - 1) > 4 * one.rounding and b.scale > max(_SCALE, 4 * a.scale)
-        score = max(size, peak, b.scale if is_off else 0.0)
-        if score > _SUSPICIOUS and b.relative > 2 * one.rounding:
-            yield Suspect(one.call, "error", score, _error_text(a, b, size, peak, b.scale if is_off else 0.0))
-
-
-def _error_text(a: CallError, b: CallError, size: float, peak: float, whole: float) -> Sentence:
-    if whole > max(size, peak):
-        return say("its own result is {share} off as a whole; inputs are its own", share=f"{b.factor - 1:+.2%}")
-    if peak > size:
-        return say("single values of its own result are far off: {peak} x the usual error", peak=f"{b.peak:.0f}")
-    return say(
-        "its own error is {error}, of the reference {other}", error=f"{b.relative:.1e}", other=f"{a.relative:.1e}"
-    )
-
-
-class _Usual:
-    """What healthy calls show: those of the same operator where there are enough of them, else all."""
-
-    def __init__(self, smallest_spread: float) -> None:
-        self._smallest_spread = smallest_spread
-        self._values: dict[str, list[float]] = defaultdict(list)
-
-    def add(self, operator: str, value: float) -> None:
-        self._values[operator].append(value)
-        self._values[""].append(value)
-
-    def deviation(self, operator: str, value: float, chance: float = 0.0) -> float:
-        """How many deviations a value is above what is usual."""
-        of_operator = self._values[operator]
-        values = of_operator if len(of_operator) >= _ENOUGH else self._values[""]
-        middle = median(values)
-        spread = max(1.4826 * median(abs(one - middle) for one in values), self._smallest_spread)
-        return (value - middle) / math.hypot(spread, math.sqrt(chance))
 
 
 def _made(step: Step) -> set[int]:

@@ -1,0 +1,73 @@
+"""How the values of a result are spread in two runs, and those of its error."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from npuport.precision.operators.agreement import ROUNDING
+from npuport.precision.operators.alignment import Alignment
+from npuport.precision.operators.calls import Step
+from npuport.precision.operators.suspicion import Suspect
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+BINS = 40
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """Counts of values in bins of one width from ``low`` to ``high``; ``outside``: values that are not finite."""
+
+    low: float
+    high: float
+    counts: tuple[int, ...]
+    outside: int
+
+
+@dataclass(frozen=True)
+class Histograms:
+    """Of the result of a call in both runs, on the same bins, and of the difference."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    reference: Histogram
+    candidate: Histogram
+    difference: Histogram
+
+
+def histograms_of(suspect: Suspect, alignment: Alignment, reference: Step, candidate: Step) -> Histograms | None:
+    """The histograms of a suspect's first floating result; None if the other run has no such result."""
+    import torch
+
+    pair = next((pair for pair in alignment.pairs if pair[1] is suspect.call), None)
+    refs = zip(pair[0].outputs, pair[1].outputs, strict=False) if pair is not None else ()
+    found = next(((a, b) for a, b in refs if a.shape == b.shape and a.dtype in ROUNDING and 0 not in a.shape), None)
+    if found is None or not (reference.has_tensors and candidate.has_tensors):
+        return None
+    a, b = reference.tensor(found[0]).double(), candidate.tensor(found[1]).double()
+    finite = [one[torch.isfinite(one)] for one in (a, b)]
+    low = min((float(one.min()) for one in finite if one.numel()), default=0.0)
+    high = max((float(one.max()) for one in finite if one.numel()), default=1.0)
+    difference = b - a
+    of_difference = difference[torch.isfinite(difference)]
+    widest = float(of_difference.abs().max()) if of_difference.numel() else 0.0
+    return Histograms(
+        found[1].dtype,
+        found[1].shape,
+        _histogram(a, low, high),
+        _histogram(b, low, high),
+        _histogram(difference, -widest, widest),
+    )
+
+
+def _histogram(values: Tensor, low: float, high: float) -> Histogram:
+    import torch
+
+    if not math.isfinite(high - low) or high <= low:
+        low, high = low - 0.5, low + 0.5
+    finite = values[torch.isfinite(values)]
+    counts = torch.histc(finite, BINS, low, high)
+    return Histogram(low, high, tuple(int(one) for one in counts), values.numel() - finite.numel())
