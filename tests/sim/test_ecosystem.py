@@ -82,3 +82,14 @@ def test_fine_tuning_in_two_processes(runs: dict[str, Future[Results]], model: s
 @pytest.mark.sim
 def test_loop_with_accelerate(runs: dict[str, Future[Results]]) -> None:
     agree(runs["loop, 2 npus"].result()["loop"], runs["loop, cpu"].result()["loop"], processes=2)
+
+
+@pytest.mark.sim
+def test_trainer_in_float16_needs_an_optimizer_that_is_not_fused(simulated: Start, tmp_path: Path) -> None:
+    """What NP718 says: torch_npu's gradient scaler hands itself to the fused optimizer, which is Trainer's default."""
+    names = ("default", "adamw_torch_fused", "adamw_torch")
+    done = simulated([PROGRAMS / "trainer_in_float16.py", tmp_path, *names], HF_HUB_OFFLINE="1", HF_HOME=str(tmp_path))
+    said = dict(line.split(": ", 1) for line in done.stdout.splitlines() if line.startswith(names))
+    assert said["adamw_torch"] == "trained", done.stderr[-2000:]
+    assert "unexpected keyword argument 'grad_scaler'" in said["adamw_torch_fused"]
+    assert said["default"] == said["adamw_torch_fused"]

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from npuport.facts import library
 from npuport.findings import Applicability, Basis, Edit, Finding, Severity
 from npuport.rules.base import Context, Rule
+from npuport.rules.settings import Settings
 from npuport.source.module import ancestors, parent
 
 _RAY = re.compile(r"(?m)^\s*(?:import|from) ray\b")
@@ -247,6 +248,54 @@ class NcclCommunicator(Rule):
             )
 
 
+_TRAINER = (
+    "Trainer's default optimizer is a fused one from torch 2.8 on, to which the gradient scaler that accelerate takes"
+)
+_ARGUMENTS = re.compile(r"^(?:transformers|trl|sentence_transformers)\.(?:\w+\.)*\w*(?:TrainingArguments|Config)$")
+
+
+class TrainerWithScaler(Rule):
+    """transformers' Trainer is to train in float16, with its default optimizer or with PyTorch's fused one."""
+
+    code = "NP718"
+    name = "trainer-with-scaler"
+    severity = Severity.ERROR
+    markers = (r"\bfp16\s*=",)
+    needs = (("TrainingArguments", "Config("),)
+    nodes = (ast.Call,)
+
+    @classmethod
+    def applies(cls, settings: Settings) -> bool:
+        return settings.torch_at_least("2.8")
+
+    def check(self, node: ast.AST, context: Context) -> Iterator[Finding]:
+        assert isinstance(node, ast.Call)
+        given = {keyword.arg: keyword for keyword in node.keywords}
+        half, chosen = given.get("fp16"), given.get("optim")
+        if half is None or not _ARGUMENTS.match(context.name_of(node.func) or ""):
+            return
+        asked = context.constants_of(half.value)
+        if asked is not None and not any(asked):
+            return
+        if chosen is not None and not _is(chosen.value, "adamw_torch_fused"):
+            return
+        if chosen is not None:
+            edit = Edit(*context.module.lines.span(chosen.value), '"adamw_torch"')
+        else:
+            end = context.module.lines.span(half)[1]
+            edit = Edit(end, end, ', optim="adamw_torch"')
+        sure = asked is not None and all(asked) and None not in given
+        fix = context.fix([edit], Applicability.SAFE if sure else Applicability.UNSAFE, 'say optim="adamw_torch"')
+        yield context.finding(
+            self,
+            half,
+            f"{_TRAINER} on an NPU hands itself: TypeError, step() got an unexpected keyword argument 'grad_scaler'",
+            fix=fix if None not in given or chosen is not None else None,
+            basis=Basis("transformers.Trainer and accelerate 1.15.0 on a simulated NPU", "measured", "4.57.1"),
+            severity=self.severity if sure else Severity.WARNING,
+        )
+
+
 RULES: tuple[type[Rule], ...] = (
     LightningOnGpu,
     AttentionByName,
@@ -254,4 +303,5 @@ RULES: tuple[type[Rule], ...] = (
     RayCountsGpus,
     AccelerateMultiGpu,
     NcclCommunicator,
+    TrainerWithScaler,
 )

@@ -22,7 +22,7 @@ _ARGUMENTS = {
 # Libraries that put parameters and gradients elsewhere while they train.
 _MOVES_MEMORY = ("deepspeed", "FullyShardedDataParallel", "fully_shard", "ZeroRedundancyOptimizer")
 # Words of projects whose gradients are scaled, be it by a library's scaler.
-_SCALES = ("GradScaler", "fp16", "16-mixed", "precision=16")
+_SCALES = ("GradScaler", "fp16", "16-mixed", "precision=16", "Accelerator(", "lightning")
 
 
 class OptimizerInSteps(Rule):
