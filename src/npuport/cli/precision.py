@@ -261,6 +261,43 @@ def overflow(
     raise SystemExit(look_into(dump, json_))
 
 
+@app.command(
+    short_help="Find which operators must compute in higher precision for a difference to go.",
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+)
+@guard()
+def bisect(
+    command: Annotated[list[str], typer.Argument(metavar="COMMAND...", help="What trains, after `--`.")],
+    *,
+    by: Annotated[
+        str,
+        typer.Option("--by", metavar="HOW", help="float64 (on the CPU), cpu (same dtype), or float32 (on the device)."),
+    ] = "float64",
+    check: Annotated[
+        str, typer.Option("--check", metavar="COMMAND", help="Ends with 0 if a run is right; NPUPORT_LOG is its log.")
+    ] = "",
+    reference: Annotated[
+        Path | None,
+        typer.Option("--reference", metavar="LOG", help="The log of a run that is right: curves agree."),
+    ] = None,
+    runs: Annotated[int, typer.Option("--runs", min=1, metavar="N", help="At most so many runs.")] = 40,
+    keep: Annotated[
+        Path, typer.Option("--keep", metavar="DIR", help="Logs and answers; the same search goes on from there.")
+    ] = Path("npuport-bisect"),
+    json_: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Run a training again and again with some operators in higher precision, half by half, until it is known which
+    must be for the run to be right. Without a judge a run is right if every loss and norm in its log is finite.
+
+    Example: npuport precision bisect --reference gpu.log -- python train.py --steps 20
+
+    Exit codes: 0 found, or right as it is; 1 not found, or the limit of runs is reached; 2 misuse.
+    """
+    from npuport.cli.precision_bisect import bisect as search
+
+    raise SystemExit(search(command, by, check, reference, runs, keep, json_))
+
+
 def _as_text(runs: list[Run], judgement: Judgement) -> Iterator[str]:
     from npuport.report.language import translate
 

@@ -91,4 +91,43 @@ CHECKING_SENTENCES = {
     "the largest value in float16 is {largest} of 65504: {operator} ({phase}) {place}": (
         "float16 中的最大值为 {largest}（上限 65504）：{operator}（{phase}）{place}"
     ),
+    "--by takes {known}, not {value}.": "--by 接受 {known}，不是 {value}。",
+    "--check and --reference are two judges: give one.": "--check 与 --reference 是两种判据：请只给一个。",
+    "right": "正确",
+    "wrong": "错误",
+    "run {number}: {raised} raised: {verdict} ({seconds} s)": (
+        "第 {number} 次运行：提升 {raised} 个：{verdict}（{seconds} 秒）"
+    ),
+    "The run is right as it is: there is nothing to search for.": "运行本身正确，无需查找。",
+    "It is wrong with every operator raised too: their precision is not the cause.": (
+        "提升全部算子后仍然错误：原因不是算子精度。"
+    ),
+    "Next: npuport precision preflight compares data, weights and settings; logs are in {path}": (
+        "下一步：npuport precision preflight 可比较数据、权重和设置；日志在 {path}"
+    ),
+    "in float32": "用 float32",
+    "on the CPU": "在 CPU 上",
+    "in float64 on the CPU": "在 CPU 上用 float64",
+    "The limit of runs is reached before anything is known; the same command goes on.": (
+        "尚无结论即达到运行次数上限；同一命令可继续。"
+    ),
+    (
+        "With these computed {where} the run is right; after {runs} it is not known whether fewer do. The same command "
+        "goes on."
+    ): "以下算子{where}计算时运行正确；{runs}后尚不知能否更少。同一命令可继续。",
+    "With these computed {where}, and nothing else changed, the run is right ({runs}):": (
+        "仅以下算子{where}计算、其余不变时，运行正确（{runs}）："
+    ),
+    "Next: npuport precision check-ops DUMP --only {only} judges these calls alone": (
+        "下一步：npuport precision check-ops DUMP --only {only} 可单独判断这些调用"
+    ),
+    "{number} run": "{number} 次运行",
+    "{number} runs": "{number} 次运行",
+    "{command} cannot be started: {reason}.": "无法启动 {command}：{reason}。",
+    "{path} holds the answers of another search: choose another folder with --keep.": (
+        "{path} 中是另一次查找的结果：请用 --keep 选择其他目录。"
+    ),
+    "No process of the run has computed with torch to its end: look at {path}.": (
+        "没有进程用 torch 计算到结束：请查看 {path}。"
+    ),
 }

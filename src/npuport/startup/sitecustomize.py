@@ -57,6 +57,8 @@ if os.environ.get("NPUPORT_AUTO", "0" if "NPUPORT_SIM" in os.environ else "1") =
     _begin("npuport.runtime.startup", "install")
 if os.environ.get("NPUPORT_DUMP"):
     _begin("npuport.precision.operators.starting", "follow_torch")
+if os.environ.get("NPUPORT_BISECT"):
+    _begin("npuport.precision.bisect.plan", "follow_torch")
 if os.environ.get("NPUPORT_DETERMINISTIC"):
     _begin("npuport.precision.preflight.determinism", "follow_imports")
 if os.environ.get("NPUPORT_PREFLIGHT") or os.environ.get("NPUPORT_MONITOR"):
