@@ -280,7 +280,7 @@ def test_a_run_records_the_steps_that_are_asked_for(tmp_path: Path) -> None:
 def test_a_backward_call_belongs_to_the_module_of_its_forward_call() -> None:
     model = torch.nn.Sequential(torch.nn.Conv2d(1, 2, 3), torch.nn.BatchNorm2d(2))
     recorder = Recorder()
-    with recorder, recorder.watching(lambda: None):  # batch norm counts its batches without a node of its own
+    with recorder.following():  # batch norm counts its batches without a node of its own
         model(torch.randn(2, 1, 5, 5)).sum().backward()
     modules = {call.operator.split(".")[1]: call.module for call in recorder.take(0, 0).calls}
     assert (modules["convolution_backward"], modules["native_batch_norm_backward"]) == ("0", "1")

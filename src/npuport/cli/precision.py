@@ -289,7 +289,7 @@ def bisect(
     """Run a training again and again with some operators in higher precision, half by half, until it is known which
     must be for the run to be right. Without a judge a run is right if every loss and norm in its log is finite.
 
-    Example: npuport precision bisect --reference gpu.log -- python train.py --steps 20
+    Example: npuport precision bisect --reference gpu.log -- python train.py --epochs 1
 
     Exit codes: 0 found, or right as it is; 1 not found, or the limit of runs is reached; 2 misuse.
     """
