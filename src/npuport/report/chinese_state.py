@@ -97,6 +97,9 @@ STATE_SENTENCES = {
     "{path} holds no step: the run ended before its first optimizer step.": (
         "{path} 中没有任何步：运行在第一次优化器更新之前就结束了。"
     ),
+    "{path} holds several runs ({runs}): export one run into each file.": (
+        "{path} 中有多个运行（{runs}）：请将每个运行分别导出到一个文件。"
+    ),
     "{path} holds the state of a training already: choose another folder, or remove it.": (
         "{path} 中已有训练状态：请换一个目录，或先删除它。"
     ),

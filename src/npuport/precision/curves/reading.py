@@ -17,7 +17,17 @@ from npuport.precision.curves.curve import Curve, Run
 
 # What frameworks call the same quantity; the first name that a log has is taken.
 _NAMES = {
-    "loss": ("loss", "train_loss", "train/loss", "lm loss", "lm_loss", "training_loss", "total_loss", "loss/train"),
+    "loss": (
+        "loss",
+        "train_loss",
+        "train/loss",
+        "lm loss",
+        "lm_loss",
+        "training_loss",
+        "total_loss",
+        "loss/train",
+        "reduced_train_loss",
+    ),
     "grad_norm": ("grad_norm", "grad norm", "gnorm", "train/grad_norm", "global_norm", "grad-norm", "gradient_norm"),
     "lr": ("lr", "learning_rate", "learning rate", "train/learning_rate", "train/lr"),
     "loss_scale": ("loss_scale", "loss scale", "scale", "train/loss_scale"),
@@ -28,6 +38,7 @@ _NUMBER = r"[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|nan|NaN|in
 _STEP = re.compile(r"(?<![\w/])(?:global[_ ]step|iteration|iter|step|batch)s?\b\W{0,12}(\d+)", re.IGNORECASE)
 _LEADING_STEP = re.compile(r"^\s*(\d+)\s*[:|,]")
 _DICT = re.compile(r"\{[^{}]*['\"]\w*loss['\"][^{}]*\}")
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _RANK = re.compile(r"^\[?(?:rank|default)(\d+)\]?:?\s*")
 
 
@@ -43,7 +54,7 @@ def read_run(path: Path) -> Run:
         text = path.read_text(encoding="utf-8", errors="replace")
     except OSError as error:
         raise UserError("{path} cannot be read: {reason}.", path=path, reason=error.strerror or error) from error
-    for form, rows in (("JSON", _of_json(text)), ("CSV", _of_csv(text)), ("text", _of_text(text))):
+    for form, rows in (("JSON", _of_json(text)), ("CSV", _of_csv(path, text)), ("text", _of_text(text))):
         run = _run(path, rows, form, must=form == "text")
         if run.curves:
             return run
@@ -53,8 +64,10 @@ def read_run(path: Path) -> Run:
 def _run(path: Path, rows: Iterable[Mapping[str, float]], form: str, must: bool = True) -> Run:
     """The run of rows that hold ``step`` and values by canonical metric; of a step that comes twice the later one."""
     found: dict[str, dict[int, float]] = defaultdict(dict)
-    for number, row in enumerate(rows):
-        step = int(row.get("step", number))
+    number = 0  # of the rows of training: an evaluation between two belongs to the one before
+    for row in rows:
+        step = int(row.get("step", max(0, number - 1) if row.keys() <= {"eval_loss"} else number))
+        number += not row.keys() <= {"eval_loss"}
         for metric, value in row.items():
             if metric != "step":
                 found[metric][step] = value
@@ -69,6 +82,8 @@ def _run(path: Path, rows: Iterable[Mapping[str, float]], form: str, must: bool 
 def _canonical(values: Mapping[str, Any]) -> dict[str, float]:
     """The values that are curves, by our names, and the step."""
     lowered = {str(key).strip().lower(): value for key, value in values.items()}
+    if "train_runtime" in lowered:  # the last line of transformers' Trainer: means over the whole run
+        return {}
     row: dict[str, float] = {}
     for metric, names in _NAMES.items():
         value = next((number for name in names if (number := _float(lowered.get(name))) is not None), None)
@@ -116,12 +131,20 @@ def _loads(line: str) -> Any:
         return None
 
 
-def _of_csv(text: str) -> Iterator[dict[str, float]]:
+def _of_csv(path: Path, text: str) -> Iterator[dict[str, float]]:
     """A CSV with a column for steps: Lightning's metrics.csv, a chart exported from W&B ("run - train/loss")."""
     first = text.partition("\n")[0]
     if "," not in first or re.search(r"\d", first.partition(",")[0]):
         return
-    for row in csv.DictReader(io.StringIO(text)):
+    rows = csv.DictReader(io.StringIO(text))
+    runs = {str(name).partition(" - ")[0] for name in rows.fieldnames or () if " - " in str(name)}
+    if len(runs) > 1:
+        raise UserError(
+            "{path} holds several runs ({runs}): export one run into each file.",
+            path=path,
+            runs=", ".join(sorted(runs)),
+        )
+    for row in rows:
         named = {
             str(key).rpartition(" - ")[2]: value
             for key, value in row.items()
@@ -138,26 +161,29 @@ def _of_text(text: str) -> Iterator[dict[str, float]]:
     Of lines that several ranks wrote, those of the first rank count.
     """
     rank = None
-    for raw in text.splitlines():
+    for raw in _COLOUR.sub("", text).splitlines():
         prefix = _RANK.match(raw)
         if prefix is not None:
             rank = rank if rank is not None else prefix.group(1)
             if prefix.group(1) != rank:
                 continue
         line = raw[prefix.end() :] if prefix is not None else raw
-        found = _of_dict(line) or _of_line(line)
+        found = _of_dict(line)
+        if found is None:
+            found = _of_line(line)
         if found:
             yield found
 
 
-def _of_dict(line: str) -> dict[str, float]:
+def _of_dict(line: str) -> dict[str, float] | None:
+    """The values of a dictionary that a line holds; None if it holds none."""
     match = _DICT.search(line)
     if match is None:
-        return {}
+        return None
     try:
         values = ast.literal_eval(re.sub(r"\b(nan|inf)\b", r"'\1'", match.group()))
     except (ValueError, SyntaxError):
-        return {}
+        return None
     return _canonical(values) if isinstance(values, dict) else {}
 
 
@@ -185,7 +211,7 @@ def _pattern(names: tuple[str, ...]) -> re.Pattern[str]:
 _PATTERNS = {metric: _pattern(names) for metric, names in _NAMES.items()}
 _PATTERNS["loss"] = re.compile(
     r"(?<![\w/-])(?<!val )(?<!eval )(?<!valid )(?<!validation )(?<!aux )(?:lm loss|train(?:ing)?[_ /]loss|total[_ ]loss"
-    rf"|loss)\W{{1,4}}({_NUMBER})(?![\w.])",
+    rf"|reduced_train_loss|loss)\W{{1,4}}({_NUMBER})(?![\w.])",
     re.IGNORECASE,
 )
 
