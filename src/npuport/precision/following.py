@@ -139,8 +139,16 @@ def _optimizers(follower: Follower, undo: ExitStack) -> None:
 
         return step
 
-    _replace(torch.amp.GradScaler, "scale", scale, undo)
-    _replace(torch.amp.GradScaler, "step", step, undo)
+    for scaler in _scalers():
+        _replace(scaler, "scale", scale, undo)
+        _replace(scaler, "step", step, undo)
+
+
+def _scalers() -> list[Any]:
+    """PyTorch's class, and that of torch_npu, which has methods of its own."""
+    torch_npu = sys.modules.get("torch_npu")
+    own = getattr(getattr(getattr(torch_npu, "npu", None), "amp", None), "GradScaler", None)
+    return [torch.amp.GradScaler, *([own] if own is not None else [])]
 
 
 def _functions(follower: Follower, undo: ExitStack) -> None:
