@@ -99,6 +99,15 @@ def test_a_malformed_event_costs_only_itself(tmp_path: Path) -> None:
     assert trace.bad_events == 2
 
 
+def test_text_that_is_no_utf8_costs_only_its_event(tmp_path: Path) -> None:
+    path = tmp_path / "t.json"
+    bad = b'{"name": "\xff\xfe"}, {"name": "b", "args": {"Call stack": "\x80"}}'
+    path.write_bytes(b'[{"name": "a"}, ' + bad + b', {"name": "c"}]')
+    found, trace = read(path, 1 << 20)
+    assert [one.name for one in found] == ["a", "c"]
+    assert trace.bad_events == 2
+
+
 def test_a_compressed_trace_that_is_cut_off(tmp_path: Path) -> None:
     path = tmp_path / "t.json.gz"
     text = json.dumps([{"name": f"event {number}", "ts": number} for number in range(5000)])

@@ -136,7 +136,7 @@ class Trace:
     def _keep(self, text: bytes) -> None:
         try:
             self.header |= msgspec.json.decode(text, type=dict[str, Any])
-        except msgspec.DecodeError:
+        except _UNDECODABLE:
             return  # beside the events stand names of devices and the like; the events do not need them
 
     def _cut(self, buffer: bytes, cut: re.Pattern[bytes]) -> tuple[int, list[Event]]:
@@ -154,15 +154,13 @@ class Trace:
         """The events of one piece; None where the text is not a list."""
         try:
             return _EVENTS.decode(text)
-        except msgspec.ValidationError:
+        except _UNDECODABLE:
             return self._one_by_one(text)
-        except msgspec.DecodeError:
-            return None
 
     def _one_by_one(self, text: bytes) -> list[Event] | None:
         try:
             raw = _RAW.decode(text)
-        except msgspec.DecodeError:
+        except _UNDECODABLE:
             return None
         events = [event for one in raw if (event := _decoded(one)) is not None]
         self.bad_events += len(raw) - len(events)
@@ -172,10 +170,11 @@ class Trace:
 def _decoded(text: bytes) -> Event | None:
     try:
         return _EVENT.decode(text)
-    except msgspec.DecodeError:
+    except _UNDECODABLE:
         return None
 
 
+_UNDECODABLE = (msgspec.DecodeError, UnicodeDecodeError)
 _EVENTS = msgspec.json.Decoder(list[Event])
 _EVENT = msgspec.json.Decoder(Event)
 _RAW = msgspec.json.Decoder(list[msgspec.Raw])
