@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from npuport.cli.precision_compare_page import ComparedStep, calls_of, grid_of, pictures_of, shown_step
-from npuport.cli.shared import CLEAN, FINDINGS, write_aside
+from npuport.cli.shared import CLEAN, FINDINGS, progress, write_aside
 from npuport.errors import UserError
 
 if TYPE_CHECKING:
@@ -43,7 +43,8 @@ def compare_folders(
     compared = []
     for name, (one, other) in pairs.items():
         steps = read_any_step(one), read_any_step(other)
-        compared.append(ComparedStep(name, *steps, compare(*steps, given)))
+        with progress(len(steps[1].calls), name) as bar:
+            compared.append(ComparedStep(name, *steps, compare(*steps, given, bar)))
     if html is not None:
         write_aside(html, _page(reference, candidate, compared).encode())
     if as_json:

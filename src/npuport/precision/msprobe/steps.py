@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -174,21 +175,28 @@ class _Reader:
         return value["value"] if kind in _SCALARS and "value" in value else ("object", kind)
 
     def _reference(self, value: dict[str, Any]) -> TensorRef:
-        shape = tuple(int(size) for size in value["shape"])
+        shape = tuple(value["shape"])
         dtype = str(value["dtype"]).removeprefix("torch.")
-        numbers = tuple(value.get(key) for key in ("Max", "Min", "Mean", "Norm", "md5"))
-        key = dtype, math.prod(shape), *map(repr, numbers)
-        if all(number is None for number in numbers):
+        numbers = tuple(map(value.get, _NUMBERS))
+        key: tuple[Any, ...] = (
+            dtype,
+            math.prod(shape),
+            *("nan" if type(one) is float and math.isnan(one) else one for one in numbers),
+        )
+        if numbers == _NONE:
             key = (value.get("data_name"), len(self._numbers))  # nothing tells which it is
         number = self._numbers.setdefault(key, len(self._numbers))
         ref = TensorRef(number, dtype, shape, _contiguous(shape), 0)
-        self._statistics.setdefault(ref, _statistics(*numbers))
+        if ref not in self._statistics:
+            self._statistics[ref] = _statistics(*numbers)
         file = value.get("data_name")
         if isinstance(file, str) and file in self._there:
             self._files.setdefault(number, self._dump.tensors / file)
         return ref
 
 
+_NUMBERS = ("Max", "Min", "Mean", "Norm", "md5")
+_NONE = (None,) * len(_NUMBERS)
 _SCALARS = {"int", "float", "bool", "str", "complex", "slice", "torch.Size", "ellipsis"}
 
 
@@ -196,24 +204,31 @@ def _phase(way: str, forward: str = "forward") -> str:
     return forward if way == "forward" else "backward"
 
 
+@cache
 def _contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(math.prod(shape[at + 1 :]) for at in range(len(shape)))
 
 
 def _statistics(largest: Any, smallest: Any, mean: Any, norm: Any, checksum: Any) -> Statistics:
     """msprobe counts no NaN and no infinity: one of each stands for some."""
-    values = [_number(value) for value in (largest, smallest, mean, norm)]
-    given = [value for value in (largest, smallest) if isinstance(value, int | float)]
-    finite = [value if math.isfinite(value) else math.nan for value in values]
+    given = (largest, smallest, mean, norm)
+    if all(type(value) is float and math.isfinite(value) for value in given):
+        return Statistics(largest, smallest, mean, norm, 0, 0, _checksum(checksum))
+    ends = [value for value in (largest, smallest) if isinstance(value, int | float)]
+    finite = [value if math.isfinite(value) else math.nan for value in map(_number, given)]
     return Statistics(
         finite[0],
         finite[1],
         finite[2],
         0.0 if math.isnan(finite[3]) else finite[3],
-        nans=int(any(math.isnan(value) for value in given)),
-        infs=int(any(math.isinf(value) for value in given)),
+        nans=int(any(math.isnan(value) for value in ends)),
+        infs=int(any(math.isinf(value) for value in ends)),
         checksum=_checksum(checksum),
     )
+
+
+def _comparable(value: Any) -> Any:
+    return "nan" if type(value) is float and math.isnan(value) else value
 
 
 def _number(value: Any) -> float:

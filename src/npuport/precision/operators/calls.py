@@ -7,7 +7,7 @@ once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import astuple, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -49,11 +49,11 @@ class Call:
 
     @property
     def inputs(self) -> list[TensorRef]:
-        return list(references((self.arguments, dict(self.keywords))))
+        return references((self.arguments, dict(self.keywords)))
 
     @property
     def outputs(self) -> list[TensorRef]:
-        return list(references(self.result))
+        return references(self.result)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +72,11 @@ class ModuleCall:
 
     @property
     def inputs(self) -> list[TensorRef]:
-        return list(references((self.arguments, dict(self.keywords))))
+        return references((self.arguments, dict(self.keywords)))
 
     @property
     def outputs(self) -> list[TensorRef]:
-        return list(references(self.result))
+        return references(self.result)
 
 
 @dataclass
@@ -127,16 +127,23 @@ class Step:
         return found
 
 
-def references(value: Any) -> Iterator[TensorRef]:
+def references(value: Any) -> list[TensorRef]:
     """Every tensor in nested values, in order."""
-    if isinstance(value, TensorRef):
-        yield value
-    elif isinstance(value, list | tuple):
+    found: list[TensorRef] = []
+    _gather(value, found)
+    return found
+
+
+def _gather(value: Any, found: list[TensorRef]) -> None:
+    kind = type(value)
+    if kind is TensorRef:
+        found.append(value)
+    elif kind is list or kind is tuple:
         for one in value:
-            yield from references(one)
-    elif isinstance(value, dict):
+            _gather(one, found)
+    elif kind is dict:
         for one in value.values():
-            yield from references(one)
+            _gather(one, found)
 
 
 def step_file(folder: Path, step: int, rank: int) -> Path:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import os
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from statistics import median
 
@@ -13,9 +15,10 @@ from npuport.precision.operators.agreement import ROUNDING
 from npuport.precision.operators.alignment import Alignment
 from npuport.precision.operators.calls import Call, Step
 from npuport.precision.operators.growth import Distances
-from npuport.precision.operators.replay import CallError, errors_of
+from npuport.precision.operators.replay import CallError, errors_of, one_thread_each
 from npuport.precision.operators.suspicion import Measure, Suspect
 
+_THREADS = 8  # beyond that, reading the recorded tensors is what takes the time
 _SUSPICIOUS = 7.0  # deviations from what other calls show
 # Of the logarithm of a ratio, between two runs, of errors and of largest single errors: closer no healthy calls agree.
 _SPREAD_OF_SIZES, _SPREAD_OF_PEAKS = 0.12, 0.4
@@ -57,12 +60,33 @@ class Replayed:
         return 0.5 / self.reference.effective + 0.5 / self.candidate.effective
 
 
-def replayed_pairs(alignment: Alignment, reference: Step, candidate: Step) -> Iterator[Replayed]:
-    for one, other in alignment.pairs:
+def replayed_pairs(
+    alignment: Alignment,
+    reference: Step,
+    candidate: Step,
+    distances: Distances,
+    advance: Callable[[int], None] | None = None,
+) -> tuple[Replayed, ...]:
+    """Replay the calls of both, pairs shared out to threads: torch computes without Python's lock. How far apart the
+    results are is looked up there too. ``advance`` is told how many more calls were replayed."""
+
+    def of_pair(pair: tuple[Call, Call]) -> list[Replayed]:
+        one, other = pair
+        for a, b in zip(one.outputs, other.outputs, strict=False):
+            distances.apart(a, b)
         before, after = errors_of(one, reference), errors_of(other, candidate)
-        for position in before.keys() & after.keys():
-            dtypes = other.outputs[position].dtype, one.outputs[position].dtype
-            yield Replayed(other, *dtypes, before[position], after[position])
+        return [
+            Replayed(other, other.outputs[at].dtype, one.outputs[at].dtype, before[at], after[at])
+            for at in before.keys() & after.keys()
+        ]
+
+    found: list[Replayed] = []
+    with one_thread_each(), ThreadPoolExecutor(min(os.cpu_count() or 1, _THREADS)) as pool:
+        for results in pool.map(of_pair, alignment.pairs):
+            found += results
+            if advance is not None:
+                advance(1)
+    return tuple(found)
 
 
 def noise_of(replayed: Sequence[Replayed]) -> tuple[float, float]:

@@ -51,17 +51,23 @@ class Comparison:
     measures: Mapping[int, Measure] = field(default_factory=dict)  # by the index of the candidate's call
 
 
-def compare(reference: Step, candidate: Step, renames: Mapping[str, str] | None = None) -> Comparison:
+def compare(
+    reference: Step,
+    candidate: Step,
+    renames: Mapping[str, str] | None = None,
+    advance: Callable[[int], None] | None = None,
+) -> Comparison:
     """Find the calls of a step that break the numbers; of steps without tensors by their statistics. ``renames``: parts
-    of the candidate's module paths and what the reference calls them."""
+    of the candidate's module paths and what the reference calls them. ``advance`` is told how many more calls were
+    replayed."""
     if not (_is_replayable(reference) and _is_replayable(candidate)):
         from npuport.precision.operators.by_statistics import compare_statistics
 
         return compare_statistics(reference, candidate, renames)
     alignment = align(reference.calls, candidate.calls, renames)
     distances = Distances(reference, candidate)
+    replayed = replayed_pairs(alignment, reference, candidate, distances, advance)
     agreement = Agreement(alignment, distances.apart)
-    replayed = tuple(replayed_pairs(alignment, reference, candidate))
     stretches = Stretches(alignment, reference, candidate, noise_of(replayed))
     dtypes = other_dtypes(alignment)
     usual = UsualErrors(replayed)
