@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
@@ -42,7 +43,10 @@ def compare_folders(
     given = dict(map(_rename, renames))
     compared = []
     for name, (one, other) in pairs.items():
+        gc.disable()  # what is read stays; to look through it for cycles again and again takes as long as reading it
         steps = read_any_step(one), read_any_step(other)
+        gc.freeze()
+        gc.enable()
         with progress(len(steps[1].calls), name) as bar:
             compared.append(ComparedStep(name, *steps, compare(*steps, given, bar)))
     if html is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Callable
+from itertools import accumulate
 from statistics import median
 from typing import TYPE_CHECKING
 
@@ -43,6 +44,7 @@ class Agreement:
                     self._aparts.append(far)
             if self.random is None and is_random(other) and max(distances, default=0.0) > 0:
                 self.random = other
+        self._furthest = list(accumulate(self._aparts, max))
         for difference in alignment.differences:
             draws = [call for call in difference.candidate or difference.reference if is_random(call)]
             if draws and (self.random is None or draws[0].index < self.random.index):
@@ -65,7 +67,8 @@ class Agreement:
 
     def beyond(self, call: Call) -> float:
         """How far apart something has to be at a call to be further apart than all results before it."""
-        return _TIMES * max(self._aparts[: bisect_left(self._indexes, call.index)], default=0.0)
+        before = bisect_left(self._indexes, call.index)
+        return _TIMES * self._furthest[before - 1] if before else 0.0
 
     def usual(self, call: Call) -> float:
         """How far apart results may be at the place of a call."""

@@ -18,7 +18,7 @@ _HELD = 64 * 2**20  # bytes of copies that may wait to be computed
 def statistics_of(tensor: torch.Tensor, *, with_checksum: bool = False) -> Statistics:
     """The statistics of a strided tensor, which may be empty; waits for its device."""
     values = values_of(tensor)
-    checksum = int(checksums_of(values.view(1, -1))[0]) if with_checksum else None
+    checksum = int(checksums_of(values.reshape(1, -1).contiguous())[0]) if with_checksum else None
     size = values.numel()
     if not size:
         return _statistics([], 0, checksum)
