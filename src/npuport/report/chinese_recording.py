@@ -28,4 +28,8 @@ RECORDING_SENTENCES = {
         "{name} 接受编号，例如 0、3,10-12 或 5-（从 5 起全部），而不是 {text}"
     ),
     "{name} is one of {allowed}, not {value}": "{name} 应为 {allowed} 之一，而不是 {value}",
+    (
+        "the first call that makes other bits of the same inputs is {operator} ({place}): no error, unless both should "
+        "be the same"
+    ): "最先以相同输入得到不同比特的调用是 {operator}（{place}）：除非两者本应相同，否则不算错误",
 }

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator, Mapping
 from statistics import median
 
-from npuport.findings import say
+from npuport.findings import Sentence, say
 from npuport.precision.operators.agreement import Agreement
 from npuport.precision.operators.alignment import Alignment, align
 from npuport.precision.operators.calls import Call, Step, TensorRef
@@ -36,6 +36,7 @@ def compare_statistics(reference: Step, candidate: Step, renames: Mapping[str, s
     dtypes = other_dtypes(alignment)
     # In dumps of msprobe a part of a result looks like a tensor that no call made.
     is_guessed = not any(call.operator.startswith("aten.") for call in candidate.calls)
+    bits = list(_other_bits(alignment, distances))
     found = [
         *other_operators(alignment, agreement),
         *other_arguments(alignment),
@@ -43,11 +44,11 @@ def compare_statistics(reference: Step, candidate: Step, renames: Mapping[str, s
         *dtypes.suspects,
         *_not_finite(alignment, distances),
         *own_errors(results),
-        *(() if results else _other_bits(alignment, distances)),
+        *(() if results else bits),
     ]
     ordered = sorted(one_for_each_call(found), key=lambda one: (-one.score, one.call.index))
     noise = math.exp(median(one.growth for one in results)) if results else 1.0
-    notes = (*rename_notes(alignment), *dtypes.notes)
+    notes = (*rename_notes(alignment), *dtypes.notes, *(_bits_note(one.call) for one in bits if results))
     notes = notes if reference.has_tensors and candidate.has_tensors else (_NOTE, *notes)
     return Comparison(tuple(ordered), len(candidate.calls), 0, noise, agreement.random, notes)
 
@@ -56,15 +57,24 @@ def _anything(_: Call) -> float:
     return 0.0
 
 
+def _bits_note(call: Call) -> Sentence:
+    return say(
+        "the first call that makes other bits of the same inputs is {operator} ({place}): no error, unless both should "
+        "be the same",
+        operator=call.operator,
+        place=call.module or call.phase,
+    )
+
+
 def _other_bits(alignment: Alignment, distances: Distances) -> Iterator[Suspect]:
-    """Where only checksums are known: the first call that makes other bits from the same ones."""
+    """By checksums: the first call that makes other bits from the same ones."""
     for one, other in alignment.pairs:
         inputs, outputs = (
             [distances.statistics(a, b) for a, b in zip(before, after, strict=False)]
             for before, after in ((one.inputs, other.inputs), (one.outputs, other.outputs))
         )
         sums = [[(a.checksum, b.checksum) for a, b in pairs if a and b] for pairs in (inputs, outputs)]
-        if all(a == b for a, b in sums[0]) and any(a != b for a, b in sums[1]):
+        if all(a == b is not None for a, b in sums[0]) and any(a != b for a, b in sums[1]):
             yield Suspect(other, "bits", 1.0, say("the first call that makes other bits of the same inputs"))
             return
 

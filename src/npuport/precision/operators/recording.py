@@ -69,7 +69,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]  # torch gives it no ty
     def _name(self, named: Iterator[tuple[torch.Tensor, str]]) -> None:
         """Say what the storages of some tensors are, whatever values they have had in this step."""
         for tensor, name in named:
-            known = self._known(tensor)
+            known = self._known(getattr(tensor, "_local_tensor", tensor))  # of a DTensor that of this rank
             for number in known.numbers if known is not None else ():
                 self._names.setdefault(number, name)
 
