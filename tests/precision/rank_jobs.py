@@ -37,6 +37,12 @@ def data_parallel(rank: int, folder: Path) -> None:
     train(nn.parallel.DistributedDataParallel(model()), batch()[rank * 4 : rank * 4 + 4], folder)
 
 
+def broken_batch(rank: int, folder: Path) -> None:
+    """The second rank divides by zero in its norm's input; the first gets it with the gradients."""
+    mine = batch()[rank * 4 : rank * 4 + 4]
+    train(nn.parallel.DistributedDataParallel(model()), mine / (mine > -9) if rank == 0 else mine / 0, folder)
+
+
 def tensor_parallel(_: int, folder: Path) -> None:
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module

@@ -145,7 +145,7 @@ def test_a_parameter_that_is_broken_before_the_step_is_named() -> None:
         model.weight[1, 1] = NAN
     (first, *_) = found(recorded(lambda: model(torch.ones(2, 3)).sum().backward()))
     assert first.kind == "input"
-    assert "before any call" in str(first.text)
+    assert "no recorded call made" in str(first.text)
 
 
 def test_recomputed_masks_of_checkpointing_are_meant() -> None:
@@ -240,6 +240,18 @@ def test_the_rank_that_had_it_first_is_named(tmp_path: Path, capsys: pytest.Capt
     (tmp_path / "step0" / "rank1.pt").unlink()
     assert look_into(tmp_path, as_json=True) == 1
     assert json.loads(capsys.readouterr().out)["origins"][0]["kind"] == "received"
+
+
+def test_gradients_bring_it_to_the_other_rank(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    import rank_jobs
+
+    rank_jobs.run(rank_jobs.broken_batch, tmp_path)
+    assert look_into(tmp_path, as_json=True) == 1
+    document = json.loads(capsys.readouterr().out)
+    first = {rank: next(one for one in document["origins"] if one["rank"] == rank) for rank in (0, 1)}
+    assert (first[0]["kind"], first[0]["operator"]) == ("received", "c10d.allreduce_.default")
+    assert (first[1]["kind"], first[1]["phase"], first[1]["module"]) == ("input", "forward", "module.norm")
+    assert document["first_step"] == 0
 
 
 def test_the_batch_that_did_it_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -56,7 +56,7 @@ CHECKING_SENTENCES = {
     "{path} tells nothing of the values of tensors: record statistics or tensors.": (
         "{path} 没有张量数值的任何信息：请记录统计量或张量。"
     ),
-    "{what} holds NaN or infinite values before any call of this step": "{what} 在本步任何调用之前已含 NaN 或无穷",
+    "{what} holds NaN or infinite values that no recorded call made": "{what} 含有 NaN 或无穷，且并非由已记录的调用产生",
     "NaN or infinite values come from other ranks": "NaN 或无穷来自其他 rank",
     (
         "a row of the mask hides everything, and the softmax of nothing but -inf is NaN: let each row see one place "

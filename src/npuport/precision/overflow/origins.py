@@ -118,7 +118,7 @@ class _Flow:
         if content.is_finite or is_mask or ref.storage not in self._harmed:
             return
         what = name or f"an input, {ref.dtype} {list(ref.shape)},"
-        text = say("{what} holds NaN or infinite values before any call of this step", what=what)
+        text = say("{what} holds NaN or infinite values that no recorded call made", what=what)
         yield Origin(self._step.step, self._step.rank, call, "input", text)
 
     def _from_call(self, call: Call) -> Iterator[Origin]:
