@@ -298,6 +298,32 @@ def bisect(
     raise SystemExit(search(command, by, check, reference, runs, keep, json_))
 
 
+@app.command(
+    short_help="Run a training in which each module gets the input that it had in a recorded run.",
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+)
+@guard()
+def substitute(
+    reference: Annotated[
+        Path, typer.Argument(metavar="REFERENCE", help="The recorded steps, with tensors, of the run that is right.")
+    ],
+    command: Annotated[list[str], typer.Argument(metavar="COMMAND...", help="What trains, after `--`.")],
+    *,
+    step: Annotated[int, typer.Option("--step", min=0, metavar="N", help="Which optimizer step, counted from 0.")] = 0,
+    json_: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Run a training in which each module gets the input that it had in the reference, so that errors do not add up:
+    how far each module is off by itself, and where the code between modules is.
+
+    Example: npuport precision substitute gpu_dump/ -- python train.py --epochs 1
+
+    Exit codes: 0 no module is further off than the others; 1 one is; 2 misuse, or nothing was called as there.
+    """
+    from npuport.cli.precision_substitute import substitute as run_with
+
+    raise SystemExit(run_with(reference, command, step, json_))
+
+
 def _as_text(runs: list[Run], judgement: Judgement) -> Iterator[str]:
     from npuport.report.language import translate
 

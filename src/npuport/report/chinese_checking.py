@@ -130,4 +130,16 @@ CHECKING_SENTENCES = {
     "No process of the run has computed with torch to its end: look at {path}.": (
         "没有进程用 torch 计算到结束：请查看 {path}。"
     ),
+    "{path} has no step {step}: give one that it has with --step.": "{path} 中没有第 {step} 步：请用 --step 给出其中已有的步。",
+    "No module of the run was called as in the reference (exit code {code}).": (
+        "运行中没有模块与参考运行的调用相同（退出码 {code}）。"
+    ),
+    "{number} module call": "{number} 次模块调用",
+    "{number} module calls": "{number} 次模块调用",
+    "each with the input of the reference; usually {error} off": "每次都使用参考运行的输入；通常偏差 {error}",
+    "its own result is {error} off": "自身结果偏差 {error}",
+    "its input was {error} off before it was replaced: the code before it": (
+        "替换之前其输入已偏差 {error}：问题在它之前的代码"
+    ),
+    "No module is further off than the others.": "没有模块的偏差大于其他模块。",
 }

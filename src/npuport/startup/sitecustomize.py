@@ -59,6 +59,8 @@ if os.environ.get("NPUPORT_DUMP"):
     _begin("npuport.precision.operators.starting", "follow_torch")
 if os.environ.get("NPUPORT_BISECT"):
     _begin("npuport.precision.bisect.plan", "follow_torch")
+if os.environ.get("NPUPORT_SUBSTITUTE"):
+    _begin("npuport.precision.bisect.substitution", "follow_torch")
 if os.environ.get("NPUPORT_DETERMINISTIC"):
     _begin("npuport.precision.preflight.determinism", "follow_imports")
 if os.environ.get("NPUPORT_PREFLIGHT") or os.environ.get("NPUPORT_MONITOR"):
