@@ -54,8 +54,8 @@ def substitute(reference: Path, command: Sequence[str], step: int, as_json: bool
 
 
 def _far(errors: Sequence[ModuleError]) -> list[tuple[ModuleError, str]]:
-    """The modules that are off by themselves ("own"), and the inputs that are off before any module is ("before"): there
-    it is the code between modules. In order."""
+    """The modules that are off by themselves ("own"), and the inputs that are off before any module is ("before"): that
+    is the code between modules. In order."""
     usual = {"own": median([one.own for one in errors]), "before": median([one.before for one in errors])}
     found = []
     for one in errors:

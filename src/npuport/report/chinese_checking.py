@@ -56,7 +56,9 @@ CHECKING_SENTENCES = {
     "{path} tells nothing of the values of tensors: record statistics or tensors.": (
         "{path} 没有张量数值的任何信息：请记录统计量或张量。"
     ),
-    "{what} holds NaN or infinite values that no recorded call made": "{what} 含有 NaN 或无穷，且并非由已记录的调用产生",
+    "{what} holds NaN or infinite values that no recorded call made": (
+        "{what} 含有 NaN 或无穷，且并非由已记录的调用产生"
+    ),
     "NaN or infinite values come from other ranks": "NaN 或无穷来自其他 rank",
     (
         "a row of the mask hides everything, and the softmax of nothing but -inf is NaN: let each row see one place "
@@ -130,7 +132,9 @@ CHECKING_SENTENCES = {
     "No process of the run has computed with torch to its end: look at {path}.": (
         "没有进程用 torch 计算到结束：请查看 {path}。"
     ),
-    "{path} has no step {step}: give one that it has with --step.": "{path} 中没有第 {step} 步：请用 --step 给出其中已有的步。",
+    "{path} has no step {step}: give one that it has with --step.": (
+        "{path} 中没有第 {step} 步：请用 --step 给出其中已有的步。"
+    ),
     "No module of the run was called as in the reference (exit code {code}).": (
         "运行中没有模块与参考运行的调用相同（退出码 {code}）。"
     ),
