@@ -57,7 +57,7 @@ def _far(errors: Sequence[ModuleError]) -> list[tuple[ModuleError, str]]:
     """The modules that are off by themselves ("own"), and the inputs that are off before any module is ("before"): that
     is the code between modules. In order."""
     usual = {"own": median([one.own for one in errors]), "before": median([one.before for one in errors])}
-    found = []
+    found: list[tuple[ModuleError, str]] = []
     for one in errors:
         for where in ("before", "own"):
             limit = max(_TIMES * usual[where], _ROUNDINGS * one.rounding)
