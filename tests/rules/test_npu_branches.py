@@ -56,3 +56,39 @@ def test_a_branch_for_a_launcher_is_none_for_cuda() -> None:
     text = "import torch\nif launched():\n    d = torch.device('cuda')\nelif is_npu():\n    d = torch.device('npu')\n"
     assert Severity.INFO not in _severities(text)
     assert Severity.INFO not in _severities(text.replace("if launched()", "if tpu():\n    d = 1\nelif launched()"))
+
+
+def _found(path: str, text: str, code: str, *others: str) -> list[Severity]:
+    texts = {path: text, **dict.fromkeys(others, "")}
+    files = [SourceFile(name, FileKind.PYTHON, content) for name, content in texts.items()]
+    return [one.severity for one in check_file(files[0], Project(files), Settings()) if one.code == code]
+
+
+def test_a_branch_for_another_backend_beside_one_for_hccl() -> None:
+    text = (
+        "import torch\nimport torch.distributed as dist\n"
+        "def device_of(backend):\n"
+        "    if backend == 'hccl':\n        return torch.device('npu')\n"
+        "    elif backend == dist.Backend.NCCL:\n        return 1\n"
+    )
+    assert _found("case.py", text, "NP302") == [Severity.INFO]
+    assert _found("case.py", text.replace("'hccl'", "'gloo'"), "NP302") == [Severity.WARNING]
+
+
+def test_what_a_table_by_device_gives_where_npus_have_an_entry() -> None:
+    text = (
+        "import torch.distributed as dist\n"
+        "dist.init_process_group({'npu': 'hccl'}.get(kind, 'nccl' if dist.is_nccl_available() else 'gloo'))\n"
+    )
+    assert _found("case.py", text, "NP302") == [Severity.INFO]
+    assert _found("case.py", text.replace("'npu': 'hccl'", "'xpu': 'ccl', 'npus': 1"), "NP302") != [Severity.INFO]
+
+
+@pytest.mark.parametrize("code", ["NP501", "NP504"])
+def test_variables_in_a_module_that_has_one_for_npus_beside_it(code: str) -> None:
+    text = (
+        "import os\n\ndef export_envs():\n    return ['NCCL']\n\n"
+        "def visible():\n    return os.environ['CUDA_VISIBLE_DEVICES']\n"
+    )
+    assert _found("cuda_accelerator.py", text, code, "npu_accelerator.py") == [Severity.INFO]
+    assert Severity.INFO not in _found("cuda_accelerator.py", text, code, "mps_accelerator.py")

@@ -114,7 +114,7 @@ def _run(context: Context, active: _Active, hits: dict[int, int], texts: Set[str
 
 def _may_be_for_cuda(finding: Finding) -> bool:
     """Whether a finding says that something is CUDA's, which a branch for CUDA may be."""
-    return finding.code.startswith(("NP1", "NP2", "NP301", "NP302"))
+    return finding.code.startswith(("NP1", "NP2", "NP301", "NP302", "NP501", "NP502", "NP504"))
 
 
 def _is_for_cuda(node: ast.AST, context: Context) -> bool:

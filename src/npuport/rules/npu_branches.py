@@ -12,6 +12,7 @@ from npuport.source.text import lowered, strings_and_comments
 # Sought in lower case. A pattern that begins with plain letters is many times faster than one that looks back first.
 _NPU = re.compile(r"npu(?![a-z])")
 _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyz")
+_HCCL = re.compile(r"[\"']hccl[\"']")
 _OF_CUDA = re.compile(r"(?i)cuda|gpu|nccl|nvidia|device")
 
 
@@ -44,7 +45,7 @@ def beside_npu_branch(node: ast.AST, module: Module) -> bool:
             own = around.test if inner is around.test or _in_body(inner, around) else None
             chain = list(_tests_of_chain(around))
             settled.update(chain)
-            for_npus = [place for place, test in enumerate(chain) if tells_npus_apart(module.segment(test))]
+            for_npus = [place for place, test in enumerate(chain) if _is_for_npus(module.segment(test))]
             if own is None and for_npus:
                 return True
             if own is not None and for_npus:
@@ -59,10 +60,26 @@ def beside_npu_branch(node: ast.AST, module: Module) -> bool:
             others = [key for key in around.keys if isinstance(key, ast.Constant) and key is not own_key]
             if any(str(key.value).startswith("npu") for key in others):
                 return True
+        elif isinstance(around, ast.Call):
+            if inner in around.args[1:] and _is_lookup_by_device(around):
+                return True
         elif isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
             return False
         inner = around
     return False
+
+
+def _is_for_npus(test: str) -> bool:
+    """Whether a condition asks for NPUs, or for the backend through which only they communicate."""
+    return tells_npus_apart(test) or _HCCL.search(test) is not None
+
+
+def _is_lookup_by_device(call: ast.Call) -> bool:
+    """``{"npu": …}.get(device, …)``, where NPUs never get what comes last."""
+    function = call.func
+    if not (isinstance(function, ast.Attribute) and function.attr == "get" and isinstance(function.value, ast.Dict)):
+        return False
+    return any(isinstance(key, ast.Constant) and key.value == "npu" for key in function.value.keys)
 
 
 def _in_body(inner: ast.AST, around: ast.If | ast.IfExp) -> bool:
