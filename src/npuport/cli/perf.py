@@ -39,6 +39,24 @@ def analyze(
     raise SystemExit(analyze_profiles(paths, everything=all_, as_json=json_))
 
 
+@app.command(short_help="Say which rank, link or pipeline stage holds a job up.")
+@guard()
+def ranks(
+    paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Profiles of several ranks of one job.")],
+    *,
+    jobs: Annotated[int, typer.Option("--jobs", min=0, metavar="N", help="Processes.", show_default="all CPUs")] = 0,
+    ray: Annotated[bool, typer.Option("--ray", help="Read on a Ray cluster that sees the same paths.")] = False,
+    json_: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Say which rank, link or pipeline stage holds a job up, and by how much.
+
+    Exit code 1 when there are findings, 2 when something could not be read: it is named, and the rest is compared.
+    """
+    from npuport.cli.perf_ranks import compare_ranks
+
+    raise SystemExit(compare_ranks(paths, jobs=jobs, ray=ray, as_json=json_))
+
+
 @app.command(short_help="Print code that profiles a training loop.")
 @guard()
 def snippet(

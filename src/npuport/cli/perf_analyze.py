@@ -35,11 +35,12 @@ def analyze_profiles(paths: Sequence[Path], *, everything: bool, as_json: bool) 
             print("\n".join(_as_text(rank, findings)))
     if as_json:
         print(json.dumps({"schema": SCHEMA, "profiles": documents}, ensure_ascii=False, indent=2))
-    _name_problems(problems)
+    name_problems(problems)
     return MISUSE if problems else FINDINGS if found else CLEAN
 
 
-def _name_problems(problems: Sequence[Problem]) -> None:
+def name_problems(problems: Sequence[Problem]) -> None:
+    """Say on stderr what could not be read."""
     from npuport.report.doctor_text import said
     from npuport.report.text import printable
 

@@ -212,4 +212,59 @@ PERFORMANCE_SENTENCES = {
     "{option} takes a number or a range, such as 10 or 10-12, not {text}": (
         "{option} 接受一个数字或范围，例如 10 或 10-12，而不是 {text}"
     ),
+    # npuport perf ranks
+    "reading ranks": "正在读取各 rank",
+    "{number} rank": "{number} 个 rank",
+    "{number} ranks": "{number} 个 rank",
+    "a step takes {average} ms, longest on rank {rank} ({longest} ms)": (
+        "单步平均 {average} ms，最长的是 rank {rank}（{longest} ms）"
+    ),
+    "{number} more finding": "另有 {number} 个发现",
+    "{number} more findings": "另有 {number} 个发现",
+    "no rank, link or stage stands out": "没有突出的 rank、链路或流水线阶段",
+    "the latest ranks (ms a step): {ranks}": "最迟的 rank（每步 ms）：{ranks}",
+    "{path} holds one profile: comparing ranks takes several.": "{path} 中只有一个 profile：比较 rank 需要多个。",
+    "rank {rank} loads data {excess} ms longer than the others, which wait {late} ms for it": (
+        "rank {rank} 加载数据比其他 rank 多 {excess} ms，其他 rank 为此等待 {late} ms"
+    ),
+    "look at this machine's storage, its processors and what else runs there; more workers, prefetching": (
+        "检查这台机器的存储、处理器以及其上运行的其他程序；增加 worker、预取"
+    ),
+    "rank {rank} is late by {late} ms: {part} takes {excess} ms more there": (
+        "rank {rank} 迟到 {late} ms：其“{part}”多用 {excess} ms"
+    ),
+    "npuport perf analyze {path} says what its host does there": "npuport perf analyze {path} 会说明其主机在做什么",
+    (
+        "rank {rank} computes {excess} ms longer than the others, with {more} kernels against {usual}: it has more "
+        "to do, and they wait {late} ms"
+    ): (
+        "rank {rank} 比其他 rank 多计算 {excess} ms，kernel 数为 {more} 对 {usual}："
+        "它的工作更多，其他 rank 等待 {late} ms"
+    ),
+    "give all ranks as much: samples of like length, the same micro-batches, experts in balance": (
+        "让所有 rank 的工作相同：样本长度相近、micro-batch 相同、专家均衡"
+    ),
+    "rank {rank} computes the same kernels {ratio} x as long as the others, which wait {late} ms for it": (
+        "rank {rank} 计算相同的 kernel 用时是其他 rank 的 {ratio} 倍，其他 rank 为此等待 {late} ms"
+    ),
+    (
+        "look at this chip: frequency and temperature (npu-smi info -t common), other processes, its inputs' sizes"
+    ): "检查这颗芯片：频率与温度（npu-smi info -t common）、其他进程、其输入的大小",
+    (
+        "the {kind} link from rank {source} to rank {destination} moves {rate} GB/s, others {usual}: {cost} ms "
+        "more in a step"
+    ): "rank {source} 到 rank {destination} 的 {kind} 链路为 {rate} GB/s，其他为 {usual}：每步多 {cost} ms",
+    "check this link (hccn_tool -stat, -link, optical modules) and what else uses it": (
+        "检查这条链路（hccn_tool -stat、-link、光模块）以及谁还在使用它"
+    ),
+    (
+        "pipeline stage {stage} of {number} computes {longest} ms in a step, the others {others} ms: {more} ms more"
+    ): "{number} 个流水线阶段中的第 {stage} 阶段每步计算 {longest} ms，其他为 {others} ms：多 {more} ms",
+    "move layers from this stage to others; the first has the embedding, the last the head and the loss": (
+        "把这一阶段的层移到其他阶段；第一阶段有 embedding，最后一阶段有 head 和 loss"
+    ),
+    "all {number} ranks wait {time} ms at once in a step": "全部 {number} 个 rank 每步同时等待 {time} ms",
+    "the rank that they wait for is not among them: profile all ranks": (
+        "它们等待的 rank 不在其中：请 profile 所有 rank"
+    ),
 }

@@ -30,6 +30,7 @@ class RunInfo:
     versions: dict[str, str] = field(default_factory=dict)
     settings: dict[str, Any] = field(default_factory=dict)
     environment: dict[str, str] = field(default_factory=dict)
+    groups: tuple[tuple[str, tuple[int, ...]], ...] = ()
 
 
 def read_run_info(folder: Path, problems: list[Problem]) -> RunInfo:
@@ -44,13 +45,25 @@ def read_run_info(folder: Path, problems: list[Problem]) -> RunInfo:
     for part in (config or {}).values():
         if isinstance(part, dict):
             options |= part
-    metadata = folder / "profiler_metadata.json"
-    variables = _object(metadata, problems).get("ENV_VARIABLES") if metadata.is_file() else {}
+    file = folder / "profiler_metadata.json"
+    metadata = _object(file, problems) if file.is_file() else {}
+    variables = metadata.get("ENV_VARIABLES")
     return RunInfo(
         rank=rank,
         versions={ours: str(info[theirs]) for ours, theirs in _VERSIONS.items() if info.get(theirs)},
         settings={ours: options[theirs] for ours, theirs in _SETTINGS.items() if theirs in options},
         environment={str(name): str(value) for name, value in variables.items()} if isinstance(variables, dict) else {},
+        groups=groups_of(metadata.get("parallel_group_info")),
+    )
+
+
+def groups_of(given: object) -> tuple[tuple[str, tuple[int, ...]], ...]:
+    """Process groups from the profiler's table of them: {hash: {"group_name": "pp", "global_ranks": [0, 4]}}."""
+    entries = given.values() if isinstance(given, dict) else ()
+    return tuple(
+        (str(one.get("group_name", "")), tuple(rank for rank in one["global_ranks"] if isinstance(rank, int)))
+        for one in entries
+        if isinstance(one, dict) and isinstance(one.get("global_ranks"), list)
     )
 
 

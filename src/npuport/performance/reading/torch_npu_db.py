@@ -7,12 +7,13 @@ import sqlite3
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
 from npuport.findings import say
 from npuport.performance.reading.communication_files import read_communication
-from npuport.performance.reading.run_info import read_run_info
+from npuport.performance.reading.run_info import groups_of, read_run_info
 from npuport.performance.reading.sqlite_tables import Database, first, first_text, text
 from npuport.performance.reading.steps import steps_of
 from npuport.performance.reading.torch_npu_trace import TRANSMITTING, WAITING
@@ -59,6 +60,7 @@ def read_database(path: Path) -> Profile:
         versions=info.versions,
         settings=info.settings,
         environment=info.environment,
+        groups=info.groups,
     )
     recorded = read_communication(path.parent, problems)
     profile = replace(profile, collectives=recorded.collectives, transfers=recorded.transfers, links=recorded.links)
@@ -88,17 +90,20 @@ def _filled(profile: Profile, database: Database, problems: list[Problem]) -> Pr
         memory=_memory(database),
         allocations=_allocations(database),
         steps=_steps(database, events, kernels),
-        environment=profile.environment or _variables(database),
+        environment=profile.environment
+        or {str(name): str(one) for name, one in _told(database, "ENV_VARIABLES").items()},
+        groups=profile.groups or groups_of(_told(database, "parallel_group_info")),
     )
 
 
-def _variables(database: Database) -> dict[str, str]:
-    stored = database.value("SELECT value FROM META_DATA WHERE name = 'ENV_VARIABLES'")
+def _told(database: Database, name: str) -> dict[str, Any]:
+    """What the profiler wrote of the run under a name."""
+    stored = database.value(f"SELECT value FROM META_DATA WHERE name = '{name}'")
     try:
         value = json.loads(stored or "{}")
     except ValueError:
         return {}
-    return {str(name): str(one) for name, one in value.items()} if isinstance(value, dict) else {}
+    return value if isinstance(value, dict) else {}
 
 
 def _steps(database: Database, events: pl.DataFrame, kernels: pl.DataFrame) -> pl.DataFrame:

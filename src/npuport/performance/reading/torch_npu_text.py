@@ -91,6 +91,7 @@ def read_text(folder: Path) -> Profile:
         versions=info.versions,
         settings=info.settings | {"columns": release},
         environment=info.environment,
+        groups=info.groups,
         problems=tuple(problems),
     )
 
