@@ -58,9 +58,13 @@ def run(folder: Path, device: str, *options: str) -> str:
 
 @pytest.mark.sim
 def test_two_runs_on_the_simulated_npu_compute_the_same_bits(tmp_path: Path) -> None:
-    first = run(tmp_path, "npu", "--deterministic")
-    assert run(tmp_path, "npu", "--deterministic") == first
+    first = run(tmp_path, "npu", "--deterministic", "--preflight", str(tmp_path / "facts"))
+    assert run(tmp_path, "npu", "--deterministic", "--monitor", str(tmp_path / "state")) == first
     assert first.endswith("4 True True")
+    facts = json.loads((tmp_path / "facts" / "run.json").read_text(encoding="utf-8"))
+    assert (facts["settings"]["device"], facts["variables"]["HCCL_DETERMINISTIC"]) == ("npu", "true")
+    assert [len(loader["batches"]) for loader in facts["loaders"]] == [3]
+    assert (tmp_path / "state" / "state.rank0.jsonl").read_text(encoding="utf-8").count('"of": 0') == 3
 
 
 def test_what_is_set_is_said_once_and_the_user_s_own_choice_stays(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from torch import nn  # noqa: E402
 from trainings import HEALTHY, TROUBLES, Training, adam, in_gradient, sgd  # noqa: E402
 
 from npuport.errors import UserError  # noqa: E402
+from npuport.precision.following import Follower, follow  # noqa: E402
 from npuport.precision.training_state import boards  # noqa: E402
 from npuport.precision.training_state.alerts import alerts_of, loss_spikes  # noqa: E402
 from npuport.precision.training_state.comparing import StateComparison, compare_states  # noqa: E402
@@ -123,6 +124,34 @@ def test_what_is_no_such_file_is_one_clear_error(content: str, tmp_path: Path) -
         read_histories(tmp_path.parent / tmp_path.name / "..")
 
 
+def test_a_follower_that_fails_leaves_the_training_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    class Breaking(Follower):
+        def stepped(self, _optimizer: torch.optim.Optimizer) -> None:
+            raise ValueError("no")
+
+    model = nn.Linear(2, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with follow(Breaking()):
+        for _ in range(3):
+            model(torch.ones(1, 2)).sum().backward()
+            optimizer.step()
+    assert capsys.readouterr().err.count("the breaking stopped, the training goes on (ValueError: no)") == 1
+
+
+def test_layers_stand_in_the_order_of_the_model_whatever_the_groups_are(tmp_path: Path) -> None:
+    model = nn.Sequential(nn.Linear(2, 3), nn.LayerNorm(3), nn.Linear(3, 1))
+    decayed = [one for one in model.parameters() if one.dim() > 1]
+    optimizer = torch.optim.AdamW(
+        [{"params": decayed}, {"params": [one for one in model.parameters() if one.dim() == 1]}]
+    )
+    with monitoring(tmp_path):
+        model(torch.ones(1, 2)).sum().backward()
+        optimizer.step()
+    series = read_histories(tmp_path)[0].series[0]
+    assert series.names[:2] == ("0.weight", "2.weight")
+    assert list(series.layers()) == ["0", "1", "2"]
+
+
 def test_two_optimizers_are_two_series(tmp_path: Path) -> None:
     one, other = nn.Linear(2, 2), nn.Linear(2, 1)
     optimizers = [torch.optim.SGD(model.parameters(), lr=0.1) for model in (one, other)]
@@ -195,7 +224,7 @@ def history_of(rank: int, sums: dict[int, tuple[int, ...]], is_replicated: bool 
     from npuport.precision.training_state.history import Series, StateStep
 
     steps = [StateStep(step, 1.0, (0.1,), None, None, False, (), one) for step, one in sums.items()]
-    return History(rank, 3, is_replicated, (Series(("a.weight", "b.weight"), (0, 0), steps),))
+    return History(rank, 3, is_replicated, (Series(("a.weight", "b.weight"), (0, 0), (0, 1), steps),))
 
 
 def test_weights_that_part_between_ranks_are_named() -> None:

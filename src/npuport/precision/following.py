@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -54,11 +55,38 @@ def follow(follower: Follower) -> Iterator[None]:
     if get_worker_info() is not None:
         yield
         return
+    guarded: Any = _Guarded(follower)
     with ExitStack() as undo:
-        _modules(follower, undo)
-        _optimizers(follower, undo)
-        _functions(follower, undo)
+        _modules(guarded, undo)
+        _optimizers(guarded, undo)
+        _functions(guarded, undo)
         yield
+
+
+class _Guarded:
+    """Hands calls on to a follower until one fails: the training goes on, and stderr says once what happened."""
+
+    def __init__(self, follower: Follower) -> None:
+        self._follower: Follower | None = follower
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        def call(*arguments: Any) -> None:
+            if self._follower is None:
+                return
+            try:
+                getattr(self._follower, name)(*arguments)
+            except Exception as error:
+                if os.environ.get("NPUPORT_DEBUG"):
+                    raise
+                what = type(self._follower).__name__.strip("_").lower()
+                self._follower = None
+                print(
+                    f"npuport: the {what} stopped, the training goes on ({type(error).__name__}: {error}). This is a "
+                    "defect of npuport; NPUPORT_DEBUG=1 shows where.",
+                    file=sys.stderr,
+                )
+
+        return call
 
 
 @contextmanager
@@ -152,7 +180,7 @@ def _scalers() -> list[Any]:
 
 
 def _functions(follower: Follower, undo: ExitStack) -> None:
-    from torch.utils.data.dataloader import _BaseDataLoaderIter
+    from torch.utils.data import dataloader
 
     def backward(inner: Callable[..., Any]) -> Callable[..., Any]:
         def backward(tensors: Any, *arguments: Any, **keywords: Any) -> Any:
@@ -173,16 +201,19 @@ def _functions(follower: Follower, undo: ExitStack) -> None:
         return clip_grad_norm_
 
     def following(inner: Callable[..., Any]) -> Callable[..., Any]:
-        def __next__(self: Any) -> Any:
+        def _next_data(self: Any) -> Any:
             batch = inner(self)
             follower.loaded(self, batch)
             return batch
 
-        return __next__
+        return _next_data
 
     _replace(torch.autograd, "backward", backward, undo)
-    _replace(torch.nn.utils, "clip_grad_norm_", clip, undo)
-    _replace(_BaseDataLoaderIter, "__next__", following, undo)
+    for module in (torch.nn.utils, torch.nn.utils.clip_grad):
+        _replace(module, "clip_grad_norm_", clip, undo)
+    # Not __next__: torch_npu replaces that each time a loader begins.
+    for iterator in (dataloader._SingleProcessDataLoaderIter, dataloader._MultiProcessingDataLoaderIter):
+        _replace(iterator, "_next_data", following, undo)
 
 
 def _replace(owner: Any, name: str, made: Callable[[Callable[..., Any]], Callable[..., Any]], undo: ExitStack) -> None:
@@ -208,8 +239,6 @@ def tensors_in(value: Any, name: str = "") -> Iterator[tuple[str, torch.Tensor]]
 
 def rank_of_process() -> int:
     """That of torch.distributed, else the variable RANK, else 0."""
-    import os
-
     if torch.distributed.is_available() and torch.distributed.is_initialized():
         return int(torch.distributed.get_rank())
     return int(os.environ.get("RANK", "0"))

@@ -24,24 +24,13 @@ BATCHES = 20
 _COUNTED = 3  # forward passes whose random operators are counted
 
 
-def write_run(folder: Path) -> Callable[[], None]:
-    """Begin to write down the facts of this process; returns what ends it.
+@contextmanager
+def writing_run(folder: Path) -> Iterator[None]:
+    """Write down the facts of the code inside.
 
     The file comes into being when a training is seen to begin, and grows for its first steps: a process that trains
     nothing writes none.
     """
-    writing = writing_run(folder)
-    writing.__enter__()
-
-    def end() -> None:
-        writing.__exit__(None, None, None)
-
-    return end
-
-
-@contextmanager
-def writing_run(folder: Path) -> Iterator[None]:
-    """Write down the facts of the code inside."""
     run = _Run(folder)
     with _parsed_arguments(run.arguments.update), follow(run):
         yield

@@ -47,10 +47,12 @@ class StateStep:
 
 @dataclass
 class Series:
-    """The steps of one optimizer. ``groups`` tells the group of each parameter."""
+    """The steps of one optimizer. ``groups`` tells the group of each parameter, ``places`` its place in the model: an
+    optimizer's groups, such as those without weight decay, mix the order of the layers."""
 
     names: tuple[str, ...]
     groups: tuple[int, ...]
+    places: tuple[int, ...]
     steps: list[StateStep] = field(default_factory=list)
 
     def value(self, step: StateStep, parameter: int, metric: str) -> float:
@@ -62,9 +64,10 @@ class Series:
         return step.values[start : start + SKETCH]
 
     def layers(self) -> dict[str, list[int]]:
-        """The parameters of each module, in the order of the optimizer; a parameter without a module is its own."""
+        """The parameters of each module, in the order of the model; a parameter without a module is its own."""
         found: dict[str, list[int]] = {}
-        for number, name in enumerate(self.names):
+        for number in sorted(range(len(self.names)), key=self.places.__getitem__):
+            name = self.names[number]
             found.setdefault(name.rpartition(".")[0] or name, []).append(number)
         return found
 
@@ -88,7 +91,7 @@ def head_line(rank: int, world_size: int, is_replicated: bool) -> str:
 
 
 def series_line(number: int, series: Series) -> str:
-    return json.dumps({"optimizer": number, "names": series.names, "groups": series.groups})
+    return json.dumps({"optimizer": number, "names": series.names, "groups": series.groups, "places": series.places})
 
 
 def step_line(number: int, step: StateStep) -> str:
@@ -138,7 +141,9 @@ def _read(path: Path) -> History:
     series: dict[int, Series] = {}
     for document in map(_loads, lines[1:]):
         if "optimizer" in document:
-            series[document["optimizer"]] = Series(tuple(document["names"]), tuple(document["groups"]))
+            series[document["optimizer"]] = Series(
+                tuple(document["names"]), tuple(document["groups"]), tuple(document["places"])
+            )
         elif document.get("of") in series:
             series[document["of"]].steps.append(_step(document))
     return History(head["rank"], head["world_size"], head["replicated"], tuple(series.values()))

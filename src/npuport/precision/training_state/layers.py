@@ -29,7 +29,7 @@ class Layer:
 
 
 def layers_of(series: Series) -> list[Layer]:
-    """The layers of an optimizer in its order; skipped steps are left out."""
+    """The layers of an optimizer in the order of the model; skipped steps are left out."""
     steps = [step for step in series.steps if not step.is_skipped]
     found = []
     for name, parameters in series.layers().items():

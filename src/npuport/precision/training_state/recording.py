@@ -50,6 +50,7 @@ class Monitor(Follower):
         self._file: IO[str] | None = None
         self._board: Board | None = None
         self._names: dict[int, str] = {}
+        self._places: dict[int, int] = {}
         self._followed: list[_Followed] = []
         self._losses: list[torch.Tensor] = []
         self._clipped: torch.Tensor | None = None
@@ -69,6 +70,7 @@ class Monitor(Follower):
         self._is_replicated |= type(module).__name__ == "DistributedDataParallel"
         for path, parameter in module.named_parameters():
             self._names.setdefault(id(parameter), path)
+            self._places.setdefault(id(parameter), len(self._places))
 
     def backward(self, loss: torch.Tensor) -> None:
         self._losses.append(loss.detach())
@@ -130,7 +132,9 @@ class Monitor(Follower):
         measurer = Measurer(optimizer)
         groups = tuple(at for at, group in enumerate(optimizer.param_groups) for _ in group["params"])
         names = tuple(self._names.get(id(one), f"parameter{at}") for at, one in enumerate(measurer.parameters))
-        followed = _Followed(len(self._followed), optimizer, measurer, Series(names, groups))
+        last = len(self._places)
+        places = tuple(self._places.get(id(one), last + at) for at, one in enumerate(measurer.parameters))
+        followed = _Followed(len(self._followed), optimizer, measurer, Series(names, groups, places))
         self._followed.append(followed)
         self._line(series_line(followed.number, followed.series))
         return followed
