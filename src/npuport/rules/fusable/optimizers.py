@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from npuport.facts import chip, fused_operator
+from npuport.facts import FusedOperator, chip, fused_operator
 from npuport.findings import Applicability, Claim, Edit, Finding, Fix, Input, Severity
 from npuport.rules.base import Context, Rule
 from npuport.rules.fusable.fragments import Unfit
@@ -42,7 +42,7 @@ class OptimizerInSteps(Rule):
         name = _NAMES.get(context.name_of(node.func) or "")
         if name is None or _fused(node, context) is not False or _moves_memory(context):
             return
-        if name == "AdamW" and _has_kernel(name, context):
+        if name == "AdamW" and _has_kernel(name, context) and context.settings.torch_at_least("2.7"):  # as documented
             yield from self._for_fused(node, context)
         else:
             yield from self._for_torch_npu(node, name, context)
@@ -91,17 +91,8 @@ class FusedOptimizerOnNpu(Rule):
         asked = _fused(node, context)
         if name is None or fact is None or asked is False:
             return
-        if name == "SGD":
-            if _may_have_momentum(node):
-                return
-            why, severity = fact.limits, Severity.ERROR
-        elif not _has_kernel(name, context):
-            why, severity = f"it has no kernel on {context.settings.chip}", Severity.WARNING
-            why += ", and torch_npu computes it on the CPU" if name == "Adam" else ""
-        elif name == "AdamW" and context.project.holding("GradScaler"):
-            why, severity = fact.limits, Severity.ERROR if "GradScaler" in context.module.text else Severity.WARNING
-            why += ", which this project has: leave fused away where gradients are scaled"
-        else:
+        why, severity = _difference(name, fact, node, context)
+        if not why:
             return
         value = _keyword(node, "fused")
         fix = context.replace_node(value, "None") if value is not None and asked else None
@@ -113,6 +104,19 @@ class FusedOptimizerOnNpu(Rule):
             basis=fact.basis,
             severity=severity if asked else Severity.WARNING,
         )
+
+
+def _difference(name: str, fact: FusedOperator, node: ast.Call, context: Context) -> tuple[str, Severity]:
+    """What the fused form of a class does otherwise on this port's chip, "" if nothing, and how much that matters."""
+    if not _has_kernel(name, context):
+        on_cpu = ", and torch_npu computes it on the CPU" if name == "Adam" else ""
+        return f"it has no kernel on {context.settings.chip}{on_cpu}", Severity.WARNING
+    if name == "SGD":
+        return "" if _may_have_momentum(node) else fact.limits, Severity.ERROR
+    if name == "AdamW" and context.project.holding("GradScaler"):
+        why = f"{fact.limits}; this project has one: leave fused away where gradients are scaled"
+        return why, Severity.ERROR if "GradScaler" in context.module.text else Severity.WARNING
+    return "", Severity.WARNING
 
 
 def _fused(node: ast.Call, context: Context) -> bool | None:
@@ -140,10 +144,9 @@ def _may_have_momentum(node: ast.Call) -> bool:
 
 
 def _has_kernel(name: str, context: Context) -> bool:
-    """Whether fused=True of a class is computed by this port's chip, as far as is known."""
+    """Whether this port's chip computes fused=True of a class; of a chip that is not known that is assumed."""
     fact, target = fused_operator(f"torch.optim.{name}"), chip(context.settings.chip)
-    documented = context.settings.torch_at_least("2.7")
-    return fact is not None and documented and (target is None or not fact.families or target.family in fact.families)
+    return fact is not None and (target is None or target.family in fact.families)
 
 
 def _moves_memory(context: Context) -> bool:
