@@ -57,6 +57,26 @@ def ranks(
     raise SystemExit(compare_ranks(paths, jobs=jobs, ray=ray, as_json=json_))
 
 
+@app.command(short_help="Write profiles as Parquet tables, and as traces for Perfetto.")
+@guard()
+def export(
+    paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Profiles, or folders that hold some.")],
+    *,
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="A new folder.")],
+    format_: Annotated[str, typer.Option("--format", metavar="parquet|trace|all", help="What to write.")] = "all",
+    scrub: Annotated[
+        bool, typer.Option("--scrub", help="Without host names, addresses, folders and environment variables.")
+    ] = False,
+) -> None:
+    """Write profiles as Parquet tables, and as traces that Perfetto nests rightly, one folder for each rank.
+
+    Exit code 2 when something could not be read: it is named, and the rest is written.
+    """
+    from npuport.cli.perf_export import export_profiles
+
+    raise SystemExit(export_profiles(paths, output, format_, scrub=scrub))
+
+
 @app.command(short_help="Print code that profiles a training loop.")
 @guard()
 def snippet(

@@ -267,4 +267,8 @@ PERFORMANCE_SENTENCES = {
     "the rank that they wait for is not among them: profile all ranks": (
         "它们等待的 rank 不在其中：请 profile 所有 rank"
     ),
+    # npuport perf export
+    "--format takes parquet, trace or all, not {given}": "--format 接受 parquet、trace 或 all，而不是 {given}",
+    "{path} is not empty: choose another folder.": "{path} 不为空：请选择其他目录。",
+    "{path} is written to {folder}": "{path} 已写入 {folder}",
 }
