@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import gc
+import re
 
 import pytest
 from hypothesis import given
@@ -193,6 +194,15 @@ def test_offsets_and_positions_are_inverse(lines: list[str], data: st.DataObject
     assert start + column - 1 == offset
     byte_column = len(text[start:offset].encode())
     assert index.offset(line, byte_column) == offset
+
+
+@given(st.text("aé_.1 \n", max_size=30), st.sampled_from(["a", "é", "aa", "a_"]))
+def test_a_name_is_found_where_it_is_a_whole_word(text: str, name: str) -> None:
+    index = LineIndex(text)
+    expected = [index.position(match.start()) for match in re.finditer(rf"(?<!\w){name}(?!\w)", text)]
+    assert index.places_naming(name) == expected
+    assert index.lines_naming(name) == {line for line, _ in expected}
+    assert [index.line(number) for number in range(1, len(index.starts) + 1)] == text.split("\n")
 
 
 @given(st.sampled_from(["\n", "\r\n", "\r"]), st.text("aé漢 ", max_size=6))
