@@ -57,6 +57,25 @@ def ranks(
     raise SystemExit(compare_ranks(paths, jobs=jobs, ray=ray, as_json=json_))
 
 
+@app.command(short_help="Say what takes longer in one profile than in another.")
+@guard()
+def compare(
+    reference: Annotated[
+        Path, typer.Argument(metavar="REFERENCE", help="A GPU's profile, or the one before a change.")
+    ],
+    candidate: Annotated[Path, typer.Argument(metavar="CANDIDATE", help="An NPU's profile, or the one after it.")],
+    *,
+    json_: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Say what takes longer in one profile than in another: parts of a step, modules, operators.
+
+    Exit code 1 when something takes more than its share, 2 when something could not be read.
+    """
+    from npuport.cli.perf_compare import compare_profiles
+
+    raise SystemExit(compare_profiles(reference, candidate, as_json=json_))
+
+
 @app.command(short_help="Write profiles as Parquet tables, and as traces for Perfetto.")
 @guard()
 def export(

@@ -271,4 +271,16 @@ PERFORMANCE_SENTENCES = {
     "--format takes parquet, trace or all, not {given}": "--format 接受 parquet、trace 或 all，而不是 {given}",
     "{path} is not empty: choose another folder.": "{path} 不为空：请选择其他目录。",
     "{path} is written to {folder}": "{path} 已写入 {folder}",
+    # npuport perf compare
+    "reference": "参考",
+    "candidate": "候选",
+    "a step takes {ratio} x as long, its kernels {kernels} x": "单步用时是 {ratio} 倍，其中 kernel 是 {kernels} 倍",
+    "the reference holds no kernels: parts of the step alone are compared": "参考中没有 kernel：只比较单步的各部分",
+    "above their share, by module:": "超出份额的模块：",
+    "above their share, by operator:": "超出份额的算子：",
+    "nothing takes more than its share": "没有超出份额的项",
+    "modules are not in both profiles: record both with stacks": "两个 profile 并非都含模块：请都带 stacks 采集",
+    "grown most: {parts}": "增长最多：{parts}",
+    "+{excess} ms above its share": "超出份额 +{excess} ms",
+    "not in the reference": "参考中没有",
 }

@@ -94,11 +94,11 @@ class Context:
         around = self.around(row)
         if found := lines_of(around):
             return found
-        forward = (self._forward.get(number) for number in around["sequence"].drop_nulls().to_list())
+        forward = (self.forward_operators.get(number) for number in around["sequence"].drop_nulls().to_list())
         return next((lines_of(self.around(one)) for one in forward if one is not None), [])
 
     @cached_property
-    def _forward(self) -> dict[int, dict[str, Any]]:
+    def forward_operators(self) -> dict[int, dict[str, Any]]:
         """The operator that made each node of autograd's graph, by the number that its backward carries too."""
         numbered = self.events.filter(
             (pl.col("sequence") >= 0)

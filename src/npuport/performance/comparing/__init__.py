@@ -1,0 +1,1 @@
+"""Two profiles of the same training beside one another: a GPU's and an NPU's, or before and after a change."""
