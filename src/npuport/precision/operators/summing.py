@@ -12,6 +12,7 @@ from npuport.precision.operators.statistics import Statistics
 
 _WIDE = {torch.float32, torch.float16, torch.bfloat16, torch.float64, torch.int32, torch.int64}
 _SMALL = 4096  # values: tensors up to this size are copied and computed together with others of their size
+_CACHED = 2**17  # values: what is read four times should stay in the processor's cache
 _HELD = 64 * 2**20  # bytes of copies that may wait to be computed
 
 
@@ -23,14 +24,19 @@ def statistics_of(tensor: torch.Tensor, *, with_checksum: bool = False) -> Stati
     if not size:
         return _statistics([], 0, checksum)
     values = _computable(values)
-    high, low = values.amax().item(), values.amin().item()
+    parts = [
+        (part.amax().item(), part.amin().item(), _sum(part).item(), _norm(part).item())
+        for part in values.split(_CACHED)
+    ]
+    highs, lows, sums, norms = zip(*parts, strict=True)
     # NaN comes through, so that this tells whether all is finite; most tensors are.
-    if not (math.isfinite(high) and math.isfinite(low)):
-        return _statistics([one.item() for one in _not_all_finite(values, high, low)], size, checksum)
-    mean, norm = _sum(values).item() / size, _norm(values).item()
-    if not (math.isfinite(mean) and math.isfinite(norm)):  # beyond the range of float32
-        mean, norm = values.double().mean().item(), values.double().norm().item()
-    return Statistics(float(high), float(low), mean, norm, 0, 0, checksum)
+    if not math.isfinite(sum(highs) + sum(lows)):
+        reduced = _not_all_finite(values, math.isnan(sum(highs)))
+        return _statistics([one.item() for one in reduced], size, checksum)
+    total, norm = sum(sums), math.hypot(*norms)
+    if not (math.isfinite(total) and math.isfinite(norm)):  # beyond the range of float32
+        total, norm = values.double().sum().item(), values.double().norm().item()
+    return Statistics(float(max(highs)), float(min(lows)), total / size, norm, 0, 0, checksum)
 
 
 class Awaited:
@@ -144,18 +150,16 @@ def _of_rows(rows: torch.Tensor) -> tuple[torch.Tensor, ...]:
     return high, low, _sum(finite), _norm(finite), *counts
 
 
-def _not_all_finite(values: torch.Tensor, high: float, low: float) -> tuple[torch.Tensor, ...]:
-    """The same as ``_of_rows`` of one row, of values with these extremes; on a CPU comparing takes longest."""
+def _not_all_finite(values: torch.Tensor, has_nan: bool) -> tuple[torch.Tensor, ...]:
+    """The same as ``_of_rows`` of one row; on a CPU comparing takes longest."""
     largest = torch.finfo(values.dtype).max
     wide = torch.float64 if values.numel() > 2**24 else torch.float32  # counts exactly
     broken = (values - values).nan_to_num_(1.0).sum(dtype=wide)
-    nans = torch.ne(values, values).sum() if math.isnan(high) else torch.tensor(0)
-    extremes = (
-        torch.tensor(high) if math.isfinite(high) else values.nan_to_num(-largest, -largest, -largest).amax(),
-        torch.tensor(low) if math.isfinite(low) else values.nan_to_num(largest, largest, largest).amin(),
-    )
+    nans = torch.ne(values, values).sum() if has_nan else torch.tensor(0)
+    high = values.nan_to_num(-largest, -largest, -largest).amax()
+    low = values.nan_to_num(largest, largest, largest).amin()
     finite = values.nan_to_num(0.0, 0.0, 0.0)
-    return *extremes, _sum(finite), _norm(finite), values.numel() - broken, values.numel() - nans
+    return high, low, _sum(finite), _norm(finite), values.numel() - broken, values.numel() - nans
 
 
 def _statistics(reduced: list[Any], size: int, checksum: int | None) -> Statistics:
