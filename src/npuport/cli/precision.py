@@ -298,10 +298,7 @@ def bisect(
     raise SystemExit(search(command, by, check, reference, runs, keep, json_))
 
 
-@app.command(
-    short_help="Run a training in which each module gets the input that it had in a recorded run.",
-    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
-)
+@app.command(short_help="Run a training in which each module gets the input that it had in a recorded run.")
 @guard()
 def substitute(
     reference: Annotated[
