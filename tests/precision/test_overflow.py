@@ -267,6 +267,20 @@ def test_the_batch_that_did_it_is_named(tmp_path: Path, capsys: pytest.CaptureFi
     assert "the batch is odd: an input of aten.mul.Tensor" in said
 
 
+def test_dumps_of_msprobe_are_looked_into_and_masks_are_meant_there_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from npuport.precision.msprobe.writing import write_dump
+
+    write_dump(bare(step_of("gpt", 0.0, 1)), tmp_path / "healthy")
+    assert look_into(tmp_path / "healthy", as_json=False) == 0
+    broken = Fault("broken", "gpt", "gelu", 1, element(NAN, add=False))
+    write_dump(bare(step_of("gpt", 0.0, 1, broken)), tmp_path / "broken")
+    capsys.readouterr()
+    assert look_into(tmp_path / "broken", as_json=False) == 1
+    assert "gelu" in capsys.readouterr().out.splitlines()[1]
+
+
 def test_checksums_alone_are_refused(tmp_path: Path) -> None:
     step = bare(recorded(lambda: torch.ones(2) + 1))
     nothing = {ref: replace(one, max=NAN, min=NAN, mean=NAN) for ref, one in step.statistics.items()}
