@@ -113,6 +113,13 @@ def test_a_mask_made_before_the_step_is_meant_and_a_padded_row_is_named() -> Non
     assert "a row of the mask hides everything" in str(first.text)
 
 
+def test_a_softmax_that_is_broken_itself_is_not_taken_for_a_mask() -> None:
+    step = step_of("gpt", 0.0, 1, Fault("broken", "gpt", "_softmax", 1, element(NAN, add=False)))
+    first = origins(step, Values(step))[0]
+    assert (first.kind, first.call.operator) == ("NaN", "aten._softmax.default")
+    assert "no row of its mask" in str(first.text)
+
+
 def test_an_unmeant_infinity_behind_a_mask_is_seen() -> None:
     (first, *_) = found(attention(lambda scores: (scores.masked_fill(CAUSAL, -INF)) * 0))
     assert (first.kind, first.call.operator) == ("NaN", "aten.mul.Tensor")

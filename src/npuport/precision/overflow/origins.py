@@ -123,9 +123,10 @@ class _Flow:
 
     def _from_call(self, call: Call) -> Iterator[Origin]:
         outputs = self._broken(call.outputs)
-        inputs = self._broken(
-            [ref for ref in call.inputs if not (is_collective(call.operator) and ref in call.outputs)]
-        )
+        given = call.inputs
+        if _writes_elsewhere(call):
+            given = given[len(call.outputs) :]  # where it writes comes first, and is overwritten
+        inputs = self._broken(given)
         if any(ref.storage in self._harmed for ref in outputs):
             kind, text = self._kind(call, outputs, inputs)
             if text is not None:
@@ -140,10 +141,12 @@ class _Flow:
         if is_collective(call.operator):
             return "received", None if inputs else say("NaN or infinite values come from other ranks")
         if any(one.nans for one in content) and not had_nan:
-            if inputs and any(name in short_name(call) for name in _SOFTMAX):
+            if inputs and self._hides_everything(call, inputs):
                 return "masked row", say("a row of the mask hides everything, and the softmax of nothing but -inf is "
                                          "NaN: let each row see one place (a padding row itself), or use a large "
                                          "negative number")  # fmt: skip
+            if inputs and any(name in short_name(call) for name in _SOFTMAX):
+                return "NaN", say("a softmax makes NaN although no row of its mask hides everything")
             if inputs:
                 return "NaN", say("infinite inputs become NaN (inf - inf, or 0 x inf)")
             return "NaN", say("finite inputs become NaN")
@@ -154,6 +157,17 @@ class _Flow:
                                    largest=f"{largest:.3g}", dtype=dtype,
                                    end=f"{LARGEST.get(dtype, math.inf):.5g}")  # fmt: skip
         return "", None
+
+    def _hides_everything(self, call: Call, inputs: list[TensorRef]) -> bool:
+        """Whether a softmax has a row of nothing but -inf. Statistics do not tell, nor does the mask of a fused
+        attention: there it is likely, for nothing else makes NaN of it."""
+        if not any(name in short_name(call) for name in _SOFTMAX):
+            return False
+        dim = call.arguments[1] if len(call.arguments) > 1 else None
+        source = inputs[0]
+        if source.storage not in self._step.storages or not isinstance(dim, int) or "softmax" not in short_name(call):
+            return True
+        return bool(self._step.tensor(source).isneginf().all(dim).any())
 
     def _saturated(self, call: Call) -> Iterator[Origin]:
         """Results that end at the largest number, which chips give in place of infinity that saturate."""
