@@ -196,8 +196,13 @@ class Result:
         if self.cpu is None:
             return torch.zeros_like(self.truth)
         error = (as_real(self.cpu) - self.truth).abs().nan_to_num(0.0, 0.0, 0.0)
-        share = off(as_real(self.cpu), self.truth, Allowed(self.truth, self.dtype)).relative
-        return torch.maximum(error, (self.truth.abs() * min(share, 1.0)).nan_to_num(0.0, 0.0, 0.0))
+        share = min(self._off_on_cpu().relative, 1.0)
+        return torch.maximum(error, (self.truth.abs() * share).nan_to_num(0.0, 0.0, 0.0))
+
+    def _off_on_cpu(self) -> Off:
+        """The error of what the CPU gives in the recorded dtypes."""
+        assert self.cpu is not None
+        return off(as_real(self.cpu), self.truth, Allowed(self.truth, self.dtype))
 
     def _times(self, one: Off) -> float:
         limit = _TIMES.get(self.dtype, _TIMES_ELSE)
@@ -210,8 +215,7 @@ class Result:
         """Whether the CPU's result is not off as a whole in the same way."""
         if abs(one.factor - 1) <= _WHOLE * rounding(self.dtype) or self.cpu is None:
             return True
-        other = off(as_real(self.cpu), self.truth, Allowed(self.truth, self.dtype))
-        return abs(other.factor - 1) < abs(one.factor - 1) / 2
+        return abs(self._off_on_cpu().factor - 1) < abs(one.factor - 1) / 2
 
     def _published(self) -> Kept | None:
         """The published standard, unless the CPU's own result does not keep it either."""
@@ -266,10 +270,7 @@ class Result:
     ) -> ResultCheck:
         limit = relative / times if 0 < times < float("inf") else 0.0
         if not holds and 0 < times <= 1:  # a published standard accuses: twice what the CPU is off is right
-            other = (
-                off(as_real(self.cpu), self.truth, Allowed(self.truth, self.dtype)) if self.cpu is not None else None
-            )
-            limit = min(relative / 2, 2 * other.relative if other is not None else 0.0)
+            limit = min(relative / 2, 2 * self._off_on_cpu().relative) if self.cpu is not None else relative / 2
         return ResultCheck(self.position, self._dtype_name, self.shape, holds, limit, relative, times, kept, text)
 
 
