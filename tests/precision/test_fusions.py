@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.util
+import os
+import subprocess
+import sys
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -12,7 +17,7 @@ from faults import Device, Fault, noisy  # noqa: E402
 from torch import nn  # noqa: E402
 from torch.nn import functional as F  # noqa: E402
 
-from npuport.precision.operators.calls import Step  # noqa: E402
+from npuport.precision.operators.calls import Step, read_step, step_file  # noqa: E402
 from npuport.precision.operators.recording import Recorder  # noqa: E402
 from npuport.precision.operators.suspects import Comparison, compare  # noqa: E402
 
@@ -152,3 +157,21 @@ def test_arguments_that_come_to_the_same_are_no_suspicion() -> None:
         steps.append(recorder.take(0, 0))
     assert compare(steps[0], steps[1]).suspects == ()
     assert [one.kind for one in compare(steps[0], steps[2]).suspects] == ["argument"]
+
+
+def test_torch_npu_s_fused_operators_are_judged_by_their_parts(tmp_path: Path) -> None:
+    if importlib.util.find_spec("torch_npu") is None:
+        pytest.skip("torch_npu is not installed")
+    script = Path(__file__).with_name("fused_training.py")
+    command = [sys.executable, "-m", "npuport", "run", "--sim", "--", sys.executable, str(script), str(tmp_path)]
+    inside = {name: value for name, value in os.environ.items() if name != "TORCH_DEVICE_BACKEND_AUTOLOAD"}
+    done = subprocess.run(command, env=inside, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0, done.stderr[-2000:]
+    parts, fused, scaled = (read_step(step_file(tmp_path / name, 0, 0)) for name in ("parts", "fused", "scaled"))
+    assert {"npu.npu_fusion_attention.default", "npu.npu_rms_norm.default", "npu.npu_swiglu.default"} <= {
+        call.operator for call in fused.calls
+    }
+    assert compare(parts, fused).suspects == ()
+    assert compare(fused, parts).suspects == ()
+    first = compare(parts, scaled).suspects[0]
+    assert (first.call.module, first.call.operator) == ("0", "npu.npu_fusion_attention.default"), str(first.text)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 ROUNDING = {"float64": 2.0**-53, "float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
 _RANDOM = ("bernoulli", "native_dropout", "rand", "normal", "multinomial", "exponential", "_fused_dropout")
 _LARGEST = {"float64": 1.79e308, "float32": 3.4028e38, "float16": 65504.0, "bfloat16": 3.3895e38}
+HOLDS_ANYTHING = ("aten.empty", "aten.new_empty")  # memory that nothing was written to yet
 _TIMES = 8  # further apart than usual by this factor is not by chance
 _ROUNDINGS = 16
 _FEW = 5  # results that tell what is usual
@@ -39,7 +40,7 @@ class Agreement:
         for one, other in alignment.pairs:
             distances = [self._apart(a, b) for a, b in zip(one.outputs, other.outputs, strict=False)]
             for ref, far in zip(other.outputs, distances, strict=False):
-                if ref.dtype in ROUNDING and far > 0:
+                if ref.dtype in ROUNDING and far > 0 and not other.operator.startswith(HOLDS_ANYTHING):
                     self._indexes.append(other.index)
                     self._aparts.append(far)
             if self.random is None and is_random(other) and max(distances, default=0.0) > 0:

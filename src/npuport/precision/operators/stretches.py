@@ -7,12 +7,13 @@ be replayed, for it is the one with the fused operator, it is done the other way
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from npuport.precision.operators.agreement import ROUNDING, apart
+from npuport.precision.operators.agreement import HOLDS_ANYTHING, ROUNDING, apart
 from npuport.precision.operators.alignment import Alignment, Difference
 from npuport.precision.operators.calls import Call, Step, TensorRef
 from npuport.precision.operators.renames import plain_path
@@ -25,9 +26,9 @@ _TIMES = 8.0  # an error larger than the other side's by this factor is not by c
 _ROUNDINGS = 16.0
 _SAME = 1e-12
 _STANDARD_ERRORS = 8.0  # that a result may be off as a whole
+_BEHIND = (1, 2, 4)  # calls behind a difference that may belong to its stretch, such as sums of gradients
 _NEAR = 12  # calls between two differences that may belong to one stretch
 _NO_ERROR = CallError(relative=0.0, peak=0.0, scale=0.0, factor=1.0, broken=0, effective=1.0)
-_HOLDS_ANYTHING = ("aten.empty", "aten.new_empty")
 
 Pair = tuple[TensorRef, TensorRef]
 """The same tensor of the reference and of the candidate."""
@@ -53,8 +54,13 @@ class Stretches:
         self._sides = (reference, candidate)
         self._pairs = alignment.pairs
         self._differences = alignment.differences
+        self._indexes = [one.index for one, _ in alignment.pairs], [other.index for _, other in alignment.pairs]
         self._of_storage: tuple[dict[int, list[tuple[int, Pair]]], ...] = (defaultdict(list), defaultdict(list))
         self._used: tuple[dict[int, list[tuple[int, Pair]]], ...] = (defaultdict(list), defaultdict(list))
+        self._makers = tuple(
+            {ref.storage: call.index for call in step.calls for ref in call.outputs} for step in self._sides
+        )
+        self._readers = tuple(_readers_of(step) for step in self._sides)
         left = _last_of_names(reference), _last_of_names(candidate)
         self._left = [
             (ref, left[1][name])
@@ -78,12 +84,28 @@ class Stretches:
         replayed. ``usual``: how far apart the two runs are at that place, which counts where a stretch uses tensors
         that only its own side has. A stretch that seems wrong is judged again together with the differences near it:
         calls between them may have been matched by chance."""
-        found = self._judged(difference.reference, difference.candidate, frozenset(), usual)
-        if found is not None and found.is_healthy:
-            return found
-        wider = self._wider(difference)
-        again = self._judged(*wider, usual) if wider is not None else None
-        return again if again is not None else found
+        alone, near = [difference], _neighbours(self._differences, difference)
+        first: Judged | None = None
+        for differences, behind in (
+            (alone, 0),
+            (near, 0),
+            *((alone, number) for number in _BEHIND),
+            (near, _BEHIND[-1]),
+        ):
+            found = self._judged(*self._region(differences, behind), usual)
+            if found is not None and (found.is_healthy or self._is_of_another(found, difference, near)):
+                return replace(found, is_healthy=True)
+            first = first or found
+        return first
+
+    @staticmethod
+    def _is_of_another(judged: Judged, difference: Difference, near: Sequence[Difference]) -> bool:
+        """Whether another difference nearby made what is off: it is judged itself."""
+        return any(
+            judged.storage in {ref.storage for call in other.candidate for ref in call.outputs}
+            for other in near
+            if other is not difference
+        )
 
     def come_to_the_same(self, one: Call, other: Call) -> bool:
         """Whether two aligned calls with different arguments give the same for the same tensors, whatever these are:
@@ -102,31 +124,34 @@ class Stretches:
             a.shape == b.shape and apart(a, b) < _SAME for a, b in zip(expected, own, strict=False)
         )
 
-    def _wider(self, difference: Difference) -> tuple[tuple[Call, ...], tuple[Call, ...], frozenset[int]] | None:
-        """The calls of both sides around a difference up to its last neighbour of the same phase, with the places of
-        the pairs among them."""
-        near = _neighbours(self._differences, difference)
-        if len(near) < 2:
-            return None
+    def _region(
+        self, near: Sequence[Difference], behind: int
+    ) -> tuple[tuple[Call, ...], tuple[Call, ...], frozenset[int]]:
+        """The calls of both sides from the first to the last of some differences and of ``behind`` pairs after them,
+        with the places of the pairs among them."""
         sides = tuple([call for one in near for call in calls(one)] for calls in (_reference_of, _candidate_of))
         spans = [range(calls[0].index, calls[-1].index) if calls else range(0) for calls in sides]
-        places = frozenset(
-            place
-            for place, pair in enumerate(self._pairs)
-            if any(one.index in own for one, own in zip(pair, spans, strict=True))
-        )
+        places = {place for side, span in enumerate(spans) for place in self._places(side, span)}
+        if behind:
+            side = 1 if sides[1] else 0
+            next_place = bisect_left(self._indexes[side], sides[side][-1].index)
+            places |= set(range(next_place, min(next_place + behind, len(self._pairs))))
         reference, candidate = (
             tuple(sorted((*own, *(self._pairs[place][side] for place in places)), key=lambda call: call.index))
             for side, own in enumerate(sides)
         )
-        return reference, candidate, places
+        return reference, candidate, frozenset(places)
+
+    def _places(self, side: int, span: range) -> range:
+        """The places of the pairs with a call of one side in a span of indexes."""
+        return range(bisect_left(self._indexes[side], span.start), bisect_left(self._indexes[side], span.stop))
 
     def _judged(
         self, reference: Sequence[Call], candidate: Sequence[Call], without: frozenset[int], usual: float
     ) -> Judged | None:
         results = list(self._results((reference, candidate), without))
         if not results:
-            return Judged(True, _NO_ERROR)  # nothing comes of it
+            return None if self._are_used((reference, candidate)) else Judged(True, _NO_ERROR)
         for reverse in (False, True):
             parts = candidate if reverse else reference
             replay = _Replay(self._sides[int(reverse)], parts, [pair[int(reverse)] for pair in results])
@@ -145,12 +170,36 @@ class Stretches:
         made = [{ref.storage for call in own for ref in call.outputs} for own in calls]
         yield from (pair for pair in self._left if pair[0].storage in made[0] and pair[1].storage in made[1])
         seen: set[Pair] = set()
+        ends = self._ends(calls)
         for side, own in enumerate(made):
             for storage in own:
                 for place, pair in self._used[side].get(storage, ()):
-                    if place not in without and pair not in seen:
+                    # What the other run makes later belongs to another stretch: calls were matched by chance.
+                    is_later = self._makers[1 - side].get(pair[1 - side].storage, -1) > ends[1 - side]
+                    if place not in without and pair not in seen and not is_later:
                         seen.add(pair)
                         yield pair
+
+    def _ends(self, calls: tuple[Sequence[Call], Sequence[Call]]) -> tuple[int, int]:
+        """The index of the last call of each side; where a side has none, of the last pair before the other's."""
+        ends = []
+        for side, own in enumerate(calls):
+            other = calls[1 - side]
+            if own:
+                ends.append(own[-1].index)
+            else:
+                place = bisect_left(self._indexes[1 - side], other[0].index)
+                ends.append(self._indexes[side][place - 1] if place else -1)
+        return ends[0], ends[1]
+
+    def _are_used(self, stretches: tuple[Sequence[Call], Sequence[Call]]) -> bool:
+        """Whether calls outside of two stretches use what was made inside."""
+        for readers, own in zip(self._readers, stretches, strict=True):
+            inside = {call.index for call in own}
+            made = {ref.storage for call in own for ref in call.outputs}
+            if any(index not in inside for storage in made for index in readers.get(storage, ())):
+                return True
+        return False
 
     def _given(
         self, replay: _Replay, side: int, without: frozenset[int], made: set[int]
@@ -222,7 +271,7 @@ class _Replay:
             try:
                 truths = execute(call, values)
             except NotExecutableError:
-                if call.operator.startswith(_HOLDS_ANYTHING) or not call.outputs:
+                if call.operator.startswith(HOLDS_ANYTHING) or not call.outputs:
                     continue
                 return None
             for ref, truth in zip(call.outputs, truths, strict=False):
@@ -274,6 +323,15 @@ class _Values(Step):
                 ):
                     return flat.clone()
         return None
+
+
+def _readers_of(step: Step) -> dict[int, list[int]]:
+    """The indexes of the calls that read each storage."""
+    found: dict[int, list[int]] = defaultdict(list)
+    for call in step.calls:
+        for ref in call.inputs:
+            found[ref.storage].append(call.index)
+    return found
 
 
 def _last_of_names(step: Step) -> dict[str, TensorRef]:
