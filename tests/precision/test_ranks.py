@@ -14,10 +14,12 @@ torch = pytest.importorskip("torch")
 import rank_jobs  # noqa: E402
 from torch import Tensor  # noqa: E402
 
+from npuport.cli.precision_compare import compare_folders  # noqa: E402
 from npuport.cli.precision_ranks import check_ranks  # noqa: E402
 from npuport.precision.operators.calls import Step, read_step, step_file, write_step  # noqa: E402
 from npuport.precision.operators.collectives import CollectiveCheck, check_collectives  # noqa: E402
 from npuport.precision.operators.drift import find_drift  # noqa: E402
+from npuport.precision.operators.shards import WholeComparison, compare_with_whole  # noqa: E402
 
 
 def steps_of(folder: Path, step: int = 0, world: int = rank_jobs.WORLD) -> list[Step]:
@@ -136,13 +138,13 @@ def test_ranks_that_call_different_collectives_are_named(every_collective: list[
     assert "different collectives" in str(check_of(steps).wrong[0].text)
 
 
-def drifted(steps: list[Step], *names: str, whole: bool = False) -> list[Step]:
+def drifted(steps: list[Step], *names: str, whole: bool = False, by: float = 1 + 1e-6) -> list[Step]:
     """The steps with other values of named tensors on rank 1: the last ones, or all."""
     storages = dict(steps[1].storages)
     for name in names:
         numbers = [number for number, own in steps[1].names.items() if own == name]
         for number in numbers if whole else numbers[-1:]:
-            storages[number] = (storages[number].view(torch.float32) * (1 + 1e-6)).view(torch.uint8)
+            storages[number] = (storages[number].view(torch.float32) * by).view(torch.uint8)
     return [steps[0], replace(steps[1], storages=storages)]
 
 
@@ -181,3 +183,58 @@ def test_the_command_tells_what_is_wrong(
     assert check_ranks(tmp_path, as_json=True) == 1
     (document,) = json.loads(capsys.readouterr().out)
     assert document["wrong"][0]["ranks"] == [0, 1] and document["drift"][0]["ranks"] == [1]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("ranks") / "whole"
+    rank_jobs.train(rank_jobs.model(), rank_jobs.batch(), folder)
+    return folder
+
+
+def with_whole(whole: Path, steps: list[Step], step: int = 0) -> WholeComparison:
+    return compare_with_whole(read_step(step_file(whole, step, 0)), dict(enumerate(steps)))
+
+
+def test_data_parallel_ranks_are_the_whole_run(whole: Path, data_parallel: Path) -> None:
+    for step in range(2):
+        comparison = with_whole(whole, steps_of(data_parallel, step), step)
+        assert comparison.findings == ()
+        assert comparison.layouts["split"] == 6 and comparison.layouts["the same on all ranks"] == 16
+        assert comparison.floor < 1e-6
+
+
+def test_rows_and_columns_of_tensor_parallel_ranks_are_joined(whole: Path, tensor_parallel: Path) -> None:
+    comparison = with_whole(whole, steps_of(tensor_parallel))
+    assert comparison.findings == ()
+    # The weights of both linear layers, the bias of the first, and their gradients.
+    assert comparison.layouts["split"] == 6
+
+
+def test_gradients_that_were_summed_and_not_averaged_are_named(whole: Path, data_parallel: Path) -> None:
+    steps = steps_of(data_parallel)
+    doubled = []
+    for step in steps:
+        storages = dict(step.storages)
+        for number, name in step.names.items():
+            if name.startswith("gradient of "):
+                storages[number] = (storages[number].view(torch.float32) * 2).view(torch.uint8)
+        doubled.append(replace(step, storages=storages))
+    findings = with_whole(whole, doubled).findings
+    assert {one.kind for one in findings} == {"gradient"}
+    assert len(findings) == len(list(rank_jobs.model().parameters()))
+    assert findings[0].ranks == (0, 1) and findings[0].apart == pytest.approx(1.0, rel=1e-3)
+
+
+def test_the_rank_with_another_shard_is_named(
+    whole: Path, tensor_parallel: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for step in drifted(steps_of(tensor_parallel), "parameter mlp.up.weight", whole=True, by=1.01):
+        write_step(tmp_path / "parts", step)
+    assert compare_folders(whole, tmp_path / "parts", as_json=False) == 1
+    assert "weight mlp.up.weight on rank 1" in capsys.readouterr().out
+    assert compare_folders(tmp_path / "parts", whole, as_json=True) == 1
+    found = json.loads(capsys.readouterr().out)[0]["findings"][0]
+    assert (found["kind"], found["name"], found["ranks"]) == ("weight", "mlp.up.weight", [1])
+    assert compare_folders(whole, tensor_parallel, as_json=False) == 0
+    assert "The ranks together compute what the single device computes." in capsys.readouterr().out

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from npuport.cli.precision_compare_page import ComparedStep, calls_of, grid_of, pictures_of, shown_step
+from npuport.cli.precision_whole import compare_whole, is_whole_and_parts
 from npuport.cli.shared import CLEAN, FINDINGS, progress, write_aside
 from npuport.errors import UserError
 
@@ -32,9 +33,13 @@ def compare_folders(
     renames: Sequence[str] = (),
 ) -> int:
     """Compare each step and rank that both have; the exit code. ``columns``: where msprobe's table goes."""
-    from npuport.precision.dumps import read_any_step
+    from npuport.precision.dumps import read_any_step, steps_in
     from npuport.precision.operators.suspects import compare
 
+    if reference.is_dir() and candidate.is_dir():
+        found = steps_in(reference), steps_in(candidate)
+        if is_whole_and_parts(*found):
+            return compare_whole(*found, candidate, as_json)
     pairs = _pairs(reference, candidate)
     if columns is not None:
         from npuport.cli.precision_columns import write_columns

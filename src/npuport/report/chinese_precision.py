@@ -3,6 +3,15 @@
 from __future__ import annotations
 
 PRECISION_SENTENCES = {
+    "The ranks together compute what the single device computes.": "各 rank 合起来的计算与单设备一致。",
+    "The runs have different ranks ({reference} and {candidate}): compare each with a run on one device.": (
+        "两次运行的 rank 不同（{reference} 与 {candidate}）：请分别与单设备运行比较。"
+    ),
+    "one device against {ranks}": "单设备与 {ranks} 对比",
+    "the ranks together ({layout}) are {apart} apart from the single device; {floor} is usual here": (
+        "各 rank 合起来（{layout}）与单设备相差 {apart}；此处通常为 {floor}"
+    ),
+    "usually {floor} apart": "通常相差 {floor}",
     ", the first is {name}": "，首先是 {name}",
     "An error is a share of the result, measured by replaying the call alone in float64 with its own inputs.": (
         "误差为占结果的比例，用该调用自身的输入单独以 float64 重算得到。"

@@ -86,17 +86,28 @@ class Stretches:
         calls between them may have been matched by chance."""
         alone, near = [difference], _neighbours(self._differences, difference)
         first: Judged | None = None
-        for differences, behind in (
+        behind = _BEHIND if self._is_doubtful(difference) else ()
+        for differences, number in (
             (alone, 0),
             (near, 0),
-            *((alone, number) for number in _BEHIND),
-            (near, _BEHIND[-1]),
+            *((alone, one) for one in behind),
+            *((near, one) for one in behind[-1:]),
         ):
-            found = self._judged(*self._region(differences, behind), usual)
+            found = self._judged(*self._region(differences, number), usual)
             if found is not None and (found.is_healthy or self._is_of_another(found, difference, near)):
                 return replace(found, is_healthy=True)
             first = first or found
         return first
+
+    def _is_doubtful(self, difference: Difference) -> bool:
+        """Whether a call that uses what one side made uses something in the other run that was not made in the stretch:
+        it may be another call."""
+        made = [
+            {ref.storage for call in calls for ref in call.outputs}
+            for calls in (difference.reference, difference.candidate)
+        ]
+        pairs = self._results((difference.reference, difference.candidate), frozenset())
+        return any((a.storage in made[0]) != (b.storage in made[1]) for a, b in pairs)
 
     @staticmethod
     def _is_of_another(judged: Judged, difference: Difference, near: Sequence[Difference]) -> bool:
