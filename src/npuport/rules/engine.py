@@ -131,6 +131,7 @@ def _aliases(nodes: Iterable[ast.AST], active: _Active) -> dict[str, str]:
     """Names that these nodes bind to something with a marker's text, and what they stand for: ``tc`` for
     ``torch.cuda`` by ``import torch.cuda as tc`` or ``tc = torch.cuda``."""
     bound: list[tuple[str, str]] = []
+    marked: dict[str, int] = {}  # the rules that what a variable was given so far is shown to
     for node in nodes:
         if isinstance(node, ast.Import):
             bound += [(alias.asname, alias.name) for alias in node.names if alias.asname]
@@ -140,9 +141,11 @@ def _aliases(nodes: Iterable[ast.AST], active: _Active) -> dict[str, str]:
         elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Attribute | ast.Call):
             names = [target.id for target in node.targets if isinstance(target, ast.Name)]
             text = ast.unparse(node.value).replace("\n", " ") if names else ""
-            bound += [(name, text) for name in names if active.marks(text)]
+            rules = active.rules_marked(text)
+            bound += [(name, text) for name in names if rules & ~marked.get(name, 0)]
+            marked.update((name, marked.get(name, 0) | rules) for name in names)
     meanings: dict[str, str] = {}
-    for name, text in bound:
+    for name, text in dict.fromkeys(bound):
         if name not in ("torch", "*") and active.may_mark(text):
             meanings[name] = f"{meanings[name]} {text}" if name in meanings else text
     return meanings
@@ -237,11 +240,10 @@ class _Active:
         """Whether a line with this piece of code may hold a match of a marker whose rules follow names."""
         return any(word in self.followed for word in self.search.places(text))
 
-    def marks(self, text: str) -> bool:
-        """Whether this piece of code itself holds one, in any file."""
-        present = self.search.places(text)
-        markers = (marker for word in present for marker in self.followed.get(word, ()))
-        return any(not marker.needs and marker.pattern.search(text) for marker in markers)
+    def rules_marked(self, text: str) -> int:
+        """The rules, as bits, of the markers that this piece of code itself holds a match of, in any file."""
+        markers = (marker for word in self.search.places(text) for marker in self.followed.get(word, ()))
+        return reduce(or_, (one.rules for one in markers if not one.needs and one.pattern.search(text)), 0)
 
     def ask_for_edits(self, hits: dict[int, int]) -> bool:
         """Whether a rule that may ask for an edit has a marker among ``hits``."""
