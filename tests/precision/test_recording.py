@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import math
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -253,6 +254,18 @@ def test_modules_called_again_and_several_models_have_their_names() -> None:
     assert [(one.path, one.class_name) for one in step.modules] == [
         ("", "Linear"), ("", "Linear"), ("", "Sequential"), ("0", "Linear")]  # fmt: skip
     assert "parameter 0.weight" in step.names.values()
+
+
+def test_a_write_that_fails_half_way_leaves_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2**20, before[1]))  # a file may have 1 MiB; a step has 11
+    try:
+        with record(tmp_path, steps="0-1"):
+            train(2)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert "nothing more is recorded" in capsys.readouterr().err
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
 
 
 KILLED = """\

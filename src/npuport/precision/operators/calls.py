@@ -156,7 +156,6 @@ def write_step(folder: Path, step: Step) -> Path:
 
     path = step_file(folder, step.step, step.rank)
     path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_suffix(".new")
     torch.save(
         {
             "npuport": FORMAT,
@@ -169,10 +168,15 @@ def write_step(folder: Path, step: Step) -> Path:
             "names": step.names,
             "modules": [_plain_module(one) for one in step.modules],
         },
-        aside,
+        aside(path),
     )
-    aside.replace(path)
+    aside(path).replace(path)
     return path
+
+
+def aside(path: Path) -> Path:
+    """Where a step's file is until it is whole."""
+    return path.with_suffix(".new")
 
 
 def read_step(path: Path) -> Step:

@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 
 from npuport.findings import Sentence, say
-from npuport.precision.operators.calls import Step, step_file, write_step
+from npuport.precision.operators.calls import Step, aside, step_file, write_step
 
 _SPARE = 1.05  # of the bytes of a step: what the file holds besides
 
@@ -74,8 +74,10 @@ class Writer:
         step.storages = shared(step.storages)
         try:
             path = write_step(self._folder, step)
-        except OSError as error:
-            self.problem = _failed(step_file(self._folder, step.step, step.rank), error)
+        except (OSError, RuntimeError) as error:  # torch.save tells what the system says as a RuntimeError
+            path = step_file(self._folder, step.step, step.rank)
+            aside(path).unlink(missing_ok=True)
+            self.problem = _failed(path, error)
             return
         self.written.append(Written(step.step, path.stat().st_size, time.perf_counter() - began))
 
@@ -92,6 +94,6 @@ def shared(storages: dict[int, torch.Tensor]) -> dict[int, torch.Tensor]:
     return result
 
 
-def _failed(path: Path, error: OSError) -> Sentence:
-    reason = error.strerror or str(error)
+def _failed(path: Path, error: OSError | RuntimeError) -> Sentence:
+    reason = getattr(error, "strerror", None) or str(error).partition("\n")[0]
     return say("{path} cannot be written ({reason}): nothing more is recorded.", path=path, reason=reason)
