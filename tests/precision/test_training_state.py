@@ -24,7 +24,14 @@ from npuport.precision.training_state import boards  # noqa: E402
 from npuport.precision.training_state.alerts import alerts_of, loss_spikes  # noqa: E402
 from npuport.precision.training_state.comparing import StateComparison, compare_states  # noqa: E402
 from npuport.precision.training_state.drift import drift_of  # noqa: E402
-from npuport.precision.training_state.history import METRICS, SKETCH, History, read_histories  # noqa: E402
+from npuport.precision.training_state.history import (  # noqa: E402
+    METRICS,
+    SKETCH,
+    History,
+    Series,
+    StateStep,
+    read_histories,
+)
 from npuport.precision.training_state.recording import monitoring  # noqa: E402
 
 
@@ -170,6 +177,18 @@ def test_spikes_of_a_curve_that_ends_near_zero_are_none() -> None:
     assert loss_spikes([2.0] * 50 + [9.0, 8.0] + [2.0] * 50) == [50]
 
 
+def losses(values: list[float]) -> Series:
+    steps = [StateStep(at, loss, (0.1,), None, None, False, ()) for at, loss in enumerate(values)]
+    return Series((), (), (), steps)
+
+
+def test_a_loss_that_grows_is_told_since_when_also_where_its_last_value_is_low() -> None:
+    grown = [2.0] * 20 + [1.0] * 20 + [3.2 + at / 50 for at in range(40)]
+    assert [(one.name, one.step) for one in alerts_of(losses(grown))] == [("loss-spike", 40), ("diverging", 40)]
+    names = [one.name for one in alerts_of(losses([2.0] * 20 + [1.0] * 20 + [4.0] * 39 + [1.0]))]
+    assert names == ["loss-spike", "diverging"]
+
+
 def state_of(
     model: str, noise: float, seed: int, folder: Path, fault: Fault | None = None, **changes: object
 ) -> History:
@@ -221,8 +240,6 @@ def test_another_batch_differs_from_the_last_layer_on(tmp_path: Path) -> None:
 
 
 def history_of(rank: int, sums: dict[int, tuple[int, ...]], is_replicated: bool = True) -> History:
-    from npuport.precision.training_state.history import Series, StateStep
-
     steps = [StateStep(step, 1.0, (0.1,), None, None, False, (), one) for step, one in sums.items()]
     return History(rank, 3, is_replicated, (Series(("a.weight", "b.weight"), (0, 0), (0, 1), steps),))
 

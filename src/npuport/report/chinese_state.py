@@ -57,8 +57,8 @@ STATE_SENTENCES = {
         "梯度范数是最初几步的 {factor} 倍，并一直如此"
     ),
     "the gradient of {layer} is not finite in one run": "{layer} 的梯度在一次运行中不是有限值",
-    "the gradient of {number} layers is less than {share} of the others', up to this one in the backward pass": (
-        "{number} 层的梯度不到其他层的 {share}，在反向传播中从此层开始"
+    "the gradient of {number} layers is less than {share} of the largest, up to this one in the backward pass": (
+        "{number} 层的梯度不到最大者的 {share}，在反向传播中从此层开始"
     ),
     "the gradients of the first step agree: the largest difference is {error}": (
         "第一步的梯度一致：最大差异为 {error}"

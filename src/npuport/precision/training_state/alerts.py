@@ -17,7 +17,7 @@ _LOSS_SPIKE = 2.0
 _DEVIATIONS = 8.0  # of the losses in the window
 _MAD = 1.4826  # a normal distribution's deviation in units of its median absolute deviation
 _GROWN = 100.0  # times what a layer's gradient was in the beginning
-_VANISHED = 1e-6  # of what is usual among the layers of the same step
+_VANISHED = 1e-6  # of the largest among the layers of the same step
 _LARGE_UPDATE = 0.3  # of a layer's weights in one step, for a whole window
 _FIXED = 1e-8  # of the weights: what a step changes in a layer that stands still
 _OUTGROWN = 10.0  # times its first weights
@@ -75,7 +75,8 @@ def _losses(series: Series) -> Iterator[Alert]:
     if len(values) > 2 * WINDOW:
         first, last = median(values[:5]), median(values[-WINDOW:])
         if last > _DIVERGED * abs(first) and last > 2 * min(map(abs, values)):
-            start = next(at for at in range(len(values)) if min(values[at:]) > _DIVERGED * abs(first))
+            below = (at for at in reversed(range(len(values))) if values[at] <= _DIVERGED * abs(first))
+            start = min(next(below, -1) + 1, len(values) - 1)
             text = say(
                 "the loss grows: {last} in the end, {first} in the beginning", last=f"{last:.4g}", first=f"{first:.4g}"
             )
@@ -159,24 +160,24 @@ def _lasting(flags: Sequence[bool], steps: int = WINDOW) -> int | None:
 
 def _spikes(layers: list[Layer], steps: list[int]) -> Iterator[Alert]:
     """Steps at which a gradient is far above all of the window before; of a step's layers the one furthest above."""
-    found: dict[int, list[tuple[float, str]]] = {}
+    loudest = _loudest(layers, len(steps))
+    found: dict[int, list[tuple[float, float, str]]] = {}
     for layer in layers:
+        # Where nearly nothing is left to learn, one odd batch is far above the others, and far below the beginning.
+        first = max((one for one in layer.grad_norm[:5] if math.isfinite(one)), default=0.0)
         for at in range(WINDOW, len(steps)):
             norm, before = layer.grad_norm[at], layer.grad_norm[at - WINDOW : at]
             largest = max((one for one in before if math.isfinite(one)), default=0.0)
-            # Where nearly nothing is left to learn, one odd batch is far above the others, and far below the beginning.
-            first = max((one for one in layer.grad_norm[:5] if math.isfinite(one)), default=0.0)
             if math.isfinite(norm) and largest > 0 and norm > max(_SPIKE * largest, first) and _is_far(norm, before):
-                found.setdefault(at, []).append((norm / largest, layer.name))
-    floor = [_floor(layers, at) for at in range(len(steps))]
+                found.setdefault(at, []).append((norm / largest, norm, layer.name))
     for at, entries in found.items():
-        if at - 1 in found:
-            continue
-        loud = [entry for entry in entries if _norm_of(layers, entry[1], at) > floor[at]]
-        if loud:
+        # It must be louder than any layer was in the window before: what clipping and the optimizer would not notice
+        # is no trouble.
+        loud = [entry for entry in entries if entry[1] > max(loudest[at - WINDOW : at])]
+        if loud and at - 1 not in found:
             # A gradient that grows in the backward pass grows in all layers before: the last one has it first.
-            most = max(factor for factor, _ in loud)
-            factor, name = [entry for entry in loud if entry[0] > most / 3][-1]
+            most = max(factor for factor, _, _ in loud)
+            factor, _, name = [entry for entry in loud if entry[0] > most / 3][-1]
             text = say(
                 "the gradient norm is {factor} times the largest of the {steps} steps before",
                 factor=f"{factor:.0f}",
@@ -185,47 +186,32 @@ def _spikes(layers: list[Layer], steps: list[int]) -> Iterator[Alert]:
             yield Alert("spike", steps[at], name, text)
 
 
-def _floor(layers: list[Layer], at: int) -> float:
-    """What a gradient must have at a step to matter: more than any layer had in the window before."""
-    before = (norm for layer in layers for norm in layer.grad_norm[max(0, at - WINDOW) : at])
-    return max((norm for norm in before if math.isfinite(norm)), default=0.0)
-
-
-def _norm_of(layers: list[Layer], name: str, at: int) -> float:
-    return next(layer.grad_norm[at] for layer in layers if layer.name == name)
+def _loudest(layers: list[Layer], steps: int) -> list[float]:
+    """The largest gradient norm among the layers at each step."""
+    finite = ([one if math.isfinite(one) else 0.0 for one in layer.grad_norm] for layer in layers)
+    return [max(norms) for norms in zip(*finite, strict=True)] if layers else [0.0] * steps
 
 
 def _vanishing(layers: list[Layer], steps: list[int]) -> Iterator[Alert]:
     """Layers whose gradient is next to nothing beside that of the others, for a whole window."""
     if len(layers) < 3:
         return
-    usual = [_median_of([layer.grad_norm[at] for layer in layers]) for at in range(len(steps))]
+    loudest = _loudest(layers, len(steps))
     weak = {
         layer.name: start
         for layer in layers
-        if (start := _lasting([0 < norm < _VANISHED * one for norm, one in zip(layer.grad_norm, usual, strict=True)]))
+        if (start := _lasting([0 < norm < _VANISHED * top for norm, top in zip(layer.grad_norm, loudest, strict=True)]))
         is not None
     }
-    if not weak:
-        weak = {
-            layer.name: start
-            for layer in layers
-            if (start := _lasting([0 < norm < _VANISHED * _top(layers, at) for at, norm in enumerate(layer.grad_norm)]))
-            is not None
-        }
     if weak:
         # Of layers that all vanish the one where it shows first in the backward pass, which is the last.
         name = list(weak)[-1]
         share = say(
-            "the gradient of {number} layers is less than {share} of the others', up to this one in the backward pass",
+            "the gradient of {number} layers is less than {share} of the largest, up to this one in the backward pass",
             number=len(weak),
             share=_VANISHED,
         )
         yield Alert("vanishing", steps[weak[name]], name, share)
-
-
-def _top(layers: list[Layer], at: int) -> float:
-    return max((layer.grad_norm[at] for layer in layers if math.isfinite(layer.grad_norm[at])), default=0.0)
 
 
 def _median_of(values: list[float]) -> float:
