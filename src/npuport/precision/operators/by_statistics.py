@@ -14,6 +14,7 @@ from npuport.precision.operators.calls import Call, Step, TensorRef
 from npuport.precision.operators.dtypes import other_dtypes
 from npuport.precision.operators.growth import Distances, measured, own_errors
 from npuport.precision.operators.levels import is_saturated
+from npuport.precision.operators.replay import one_thread_each
 from npuport.precision.operators.suspects import (
     Comparison,
     one_for_each_call,
@@ -29,6 +30,13 @@ _NOTE = say("Compared by statistics alone, which see large errors only; recorded
 
 def compare_statistics(reference: Step, candidate: Step, renames: Mapping[str, str] | None = None) -> Comparison:
     """Find the calls of a step that break the numbers without replaying them."""
+    if not (reference.has_tensors and candidate.has_tensors):
+        return _compare(reference, candidate, renames)
+    with one_thread_each():
+        return _compare(reference, candidate, renames)
+
+
+def _compare(reference: Step, candidate: Step, renames: Mapping[str, str] | None) -> Comparison:
     alignment = align(reference.calls, candidate.calls, renames)
     distances = Distances(reference, candidate)
     agreement = Agreement(alignment, distances.apart)

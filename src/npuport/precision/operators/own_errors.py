@@ -15,7 +15,7 @@ from npuport.precision.operators.agreement import ROUNDING
 from npuport.precision.operators.alignment import Alignment
 from npuport.precision.operators.calls import Call, Step
 from npuport.precision.operators.growth import Distances
-from npuport.precision.operators.replay import CallError, errors_of, one_thread_each
+from npuport.precision.operators.replay import CallError, errors_of
 from npuport.precision.operators.suspicion import Measure, Suspect
 
 _THREADS = 8  # beyond that, reading the recorded tensors is what takes the time
@@ -81,7 +81,7 @@ def replayed_pairs(
         ]
 
     found: list[Replayed] = []
-    with one_thread_each(), ThreadPoolExecutor(min(os.cpu_count() or 1, _THREADS)) as pool:
+    with ThreadPoolExecutor(min(os.cpu_count() or 1, _THREADS)) as pool:
         for results in pool.map(of_pair, alignment.pairs):
             found += results
             if advance is not None:

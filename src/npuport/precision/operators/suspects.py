@@ -23,6 +23,7 @@ from npuport.precision.operators.dtypes import other_dtypes
 from npuport.precision.operators.growth import Distances, suspects_without_replay
 from npuport.precision.operators.own_errors import UsualErrors, measures_of, noise_of, own_errors, replayed_pairs
 from npuport.precision.operators.renames import plain_path, summary
+from npuport.precision.operators.replay import one_thread_each
 from npuport.precision.operators.stretches import Judged, Stretches
 from npuport.precision.operators.suspicion import Measure, Suspect
 
@@ -64,6 +65,13 @@ def compare(
         from npuport.precision.operators.by_statistics import compare_statistics
 
         return compare_statistics(reference, candidate, renames)
+    with one_thread_each():
+        return _compare_replaying(reference, candidate, renames, advance)
+
+
+def _compare_replaying(
+    reference: Step, candidate: Step, renames: Mapping[str, str] | None, advance: Callable[[int], None] | None
+) -> Comparison:
     alignment = align(reference.calls, candidate.calls, renames)
     distances = Distances(reference, candidate)
     replayed = replayed_pairs(alignment, reference, candidate, distances, advance)
