@@ -13,11 +13,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from npuport.precision.operators.agreement import HOLDS_ANYTHING, ROUNDING, apart
+from npuport.precision.operators.agreement import ROUNDING, apart
 from npuport.precision.operators.alignment import Alignment, Difference
 from npuport.precision.operators.calls import Call, Step, TensorRef
 from npuport.precision.operators.renames import plain_path
 from npuport.precision.operators.replay import CallError, error_between
+from npuport.precision.operators.substitution import Replay
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -54,6 +55,7 @@ class Stretches:
         self._sides = (reference, candidate)
         self._pairs = alignment.pairs
         self._differences = alignment.differences
+        self._places_of = {id(one): place for place, one in enumerate(alignment.differences)}
         self._indexes = [one.index for one, _ in alignment.pairs], [other.index for _, other in alignment.pairs]
         self._of_storage: tuple[dict[int, list[tuple[int, Pair]]], ...] = (defaultdict(list), defaultdict(list))
         self._used: tuple[dict[int, list[tuple[int, Pair]]], ...] = (defaultdict(list), defaultdict(list))
@@ -84,20 +86,26 @@ class Stretches:
         replayed. ``usual``: how far apart the two runs are at that place, which counts where a stretch uses tensors
         that only its own side has. A stretch that seems wrong is judged again together with the differences near it:
         calls between them may have been matched by chance."""
-        alone, near = [difference], _neighbours(self._differences, difference)
-        first: Judged | None = None
-        behind = _BEHIND if self._is_doubtful(difference) else ()
-        for differences, number in (
-            (alone, 0),
-            (near, 0),
-            *((alone, one) for one in behind),
-            *((near, one) for one in behind[-1:]),
-        ):
-            found = self._judged(*self._region(differences, number), usual)
+        first = self._judged(*self._region([difference], 0), usual)
+        if first is not None and first.is_healthy:
+            return first
+        near = _neighbours(self._differences, self._places_of[id(difference)])
+        if first is not None and self._is_of_another(first, difference, near):
+            return replace(first, is_healthy=True)
+        for differences, behind in self._wider(difference, near):
+            found = self._judged(*self._region(differences, behind), usual)
             if found is not None and (found.is_healthy or self._is_of_another(found, difference, near)):
                 return replace(found, is_healthy=True)
             first = first or found
         return first
+
+    def _wider(self, difference: Difference, near: Sequence[Difference]) -> Iterator[tuple[Sequence[Difference], int]]:
+        """Larger stretches around a difference: the differences, and how many pairs behind them."""
+        if len(near) > 1:
+            yield near, 0
+        if self._is_doubtful(difference):
+            yield from (([difference], number) for number in _BEHIND)
+            yield near, _BEHIND[-1]
 
     def _is_doubtful(self, difference: Difference) -> bool:
         """Whether a call that uses what one side made uses something in the other run that was not made in the stretch:
@@ -126,7 +134,7 @@ class Stretches:
         given = [
             (a, self._sides[1].tensor(b)) for a, b in zip(one.inputs, other.inputs, strict=False) if a.shape == b.shape
         ]
-        expected = _Replay(self._sides[0], [one], one.outputs).results(given)
+        expected = Replay(self._sides[0], [one], one.outputs).results(given)
         try:
             own = execute(other, self._sides[1])
         except NotExecutableError:
@@ -165,7 +173,7 @@ class Stretches:
             return None if self._are_used((reference, candidate)) else Judged(True, _NO_ERROR)
         for reverse in (False, True):
             parts = candidate if reverse else reference
-            replay = _Replay(self._sides[int(reverse)], parts, [pair[int(reverse)] for pair in results])
+            replay = Replay(self._sides[int(reverse)], parts, [pair[int(reverse)] for pair in results])
             made = {ref.storage for call in (reference if reverse else candidate) for ref in call.outputs}
             given, is_mixed = self._given(replay, int(reverse), without, made)
             expected = replay.results(given)
@@ -213,7 +221,7 @@ class Stretches:
         return False
 
     def _given(
-        self, replay: _Replay, side: int, without: frozenset[int], made: set[int]
+        self, replay: Replay, side: int, without: frozenset[int], made: set[int]
     ) -> tuple[list[tuple[TensorRef, Tensor]], bool]:
         """The other side's tensors for what a stretch needs, other than those that its stretch ``made``; and whether
         some have none."""
@@ -259,83 +267,6 @@ def _is_healthy(error: CallError, of_parts: CallError, result: Pair, floor: floa
     return not (is_off and error.scale > _STANDARD_ERRORS)
 
 
-class _Replay:
-    """A stretch of calls of one step, to be replayed in float64."""
-
-    def __init__(self, step: Step, calls: Sequence[Call], wanted: Sequence[TensorRef]) -> None:
-        self._step, self._calls, self._wanted = step, calls, wanted
-
-    def needed(self) -> dict[int, TensorRef]:
-        """The storages that the stretch does not make itself, with a tensor that looks into each."""
-        made = {ref.storage for call in self._calls for ref in call.outputs}
-        refs = [*(ref for call in self._calls for ref in call.inputs), *self._wanted]
-        return {ref.storage: ref for ref in refs if ref.storage not in made}
-
-    def results(self, given: Sequence[tuple[TensorRef, Tensor]]) -> list[Tensor] | None:
-        """The wanted tensors, with some tensors given and the others as recorded; None if a call cannot be replayed."""
-        from npuport.precision.operators.execution import NotExecutableError, execute
-
-        values = _Values(self._step)
-        for ref, tensor in given:
-            values.put(ref, tensor)
-        for call in self._calls:
-            try:
-                truths = execute(call, values)
-            except NotExecutableError:
-                if call.operator.startswith(HOLDS_ANYTHING) or not call.outputs:
-                    continue
-                return None
-            for ref, truth in zip(call.outputs, truths, strict=False):
-                if tuple(truth.shape) != ref.shape:
-                    return None
-                values.put(ref, truth, values.written_in_place(call, ref))
-        return [values.tensor(ref) for ref in self._wanted]
-
-
-class _Values(Step):
-    """A step of which some tensors are others than were recorded, in float64."""
-
-    def __init__(self, step: Step) -> None:
-        super().__init__(step.calls, step.storages)
-        self._step = step
-        self._flat: dict[int, Tensor] = {}
-
-    def tensor(self, ref: TensorRef) -> Tensor:
-        import torch
-
-        flat = self._flat.get(ref.storage)
-        return self._step.tensor(ref) if flat is None else torch.as_strided(flat, ref.shape, ref.stride, ref.offset)
-
-    def put(self, ref: TensorRef, tensor: Tensor, before: Tensor | None = None) -> None:
-        """Have a tensor with other values; the rest of its storage is as in ``before``, or as recorded."""
-        import torch
-
-        if ref.storage not in self._flat:
-            size = self._step.storages[ref.storage].numel() // _item_size(ref.dtype)
-            whole = TensorRef(ref.storage, ref.dtype, (size,), (1,), 0)
-            recorded = self._step.tensor(whole) if before is None else before
-            is_inexact = recorded.is_floating_point()
-            self._flat[ref.storage] = recorded.double() if is_inexact else recorded.clone()
-        torch.as_strided(self._flat[ref.storage], ref.shape, ref.stride, ref.offset).copy_(tensor)
-
-    def written_in_place(self, call: Call, result: TensorRef) -> Tensor | None:
-        """What the storage of a result held before, if the call wrote into one of its inputs."""
-        for ref in call.inputs:
-            if (ref.shape, ref.stride, ref.offset, ref.dtype) == (
-                result.shape,
-                result.stride,
-                result.offset,
-                result.dtype,
-            ):
-                flat = self._flat.get(ref.storage)
-                if (
-                    flat is not None
-                    and flat.numel() * _item_size(ref.dtype) == self._step.storages[result.storage].numel()
-                ):
-                    return flat.clone()
-        return None
-
-
 def _readers_of(step: Step) -> dict[int, list[int]]:
     """The indexes of the calls that read each storage."""
     found: dict[int, list[int]] = defaultdict(list)
@@ -356,9 +287,8 @@ def _last_of_names(step: Step) -> dict[str, TensorRef]:
     return found
 
 
-def _neighbours(differences: Sequence[Difference], difference: Difference) -> list[Difference]:
-    """A difference with those before and behind it that are near."""
-    at = differences.index(difference)
+def _neighbours(differences: Sequence[Difference], at: int) -> list[Difference]:
+    """The difference at a place with those before and behind it that are near."""
     first = last = at
     while first > 0 and _are_near(differences[first - 1], differences[first]):
         first -= 1
@@ -390,9 +320,3 @@ def _size(ref: TensorRef) -> int:
     for length in ref.shape:
         size *= length
     return size
-
-
-def _item_size(dtype: str) -> int:
-    import torch
-
-    return int(getattr(torch, dtype).itemsize)
