@@ -55,6 +55,7 @@ class Stretches:
         self._sides = (reference, candidate)
         self._pairs = alignment.pairs
         self._differences = alignment.differences
+        self._known: dict[tuple[int, int, int], Judged | None] = {}
         self._places_of = {id(one): place for place, one in enumerate(alignment.differences)}
         self._indexes = [one.index for one, _ in alignment.pairs], [other.index for _, other in alignment.pairs]
         self._of_storage: tuple[dict[int, list[tuple[int, Pair]]], ...] = (defaultdict(list), defaultdict(list))
@@ -93,7 +94,10 @@ class Stretches:
         if first is not None and self._is_of_another(first, difference, near):
             return replace(first, is_healthy=True)
         for differences, behind in self._wider(difference, near):
-            found = self._judged(*self._region(differences, behind), usual)
+            key = id(differences[0]), id(differences[-1]), behind
+            if key not in self._known:  # neighbours have one region, and it may be as large as an optimizer's step
+                self._known[key] = self._judged(*self._region(differences, behind), usual)
+            found = self._known[key]
             if found is not None and (found.is_healthy or self._is_of_another(found, difference, near)):
                 return replace(found, is_healthy=True)
             first = first or found
