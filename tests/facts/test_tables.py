@@ -18,7 +18,16 @@ SHARED = Path(__file__).resolve().parents[3] / "shared"
 
 
 # Versions, texts, pairs; codes whose names are titles that many share; several signatures of one operator.
-KEYED_OTHERWISE = {"versions", "messages", "settings", "error_codes", "operator_schemas", "precision_limits"}
+KEYED_OTHERWISE = {
+    "versions",
+    "messages",
+    "settings",
+    "error_codes",
+    "operator_schemas",
+    "precision_limits",
+    "peaks",
+    "link_bandwidths",
+}
 
 
 @pytest.mark.parametrize("table", TABLES)

@@ -26,7 +26,19 @@ def perf() -> None:
 def analyze(
     paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Profiles, or folders that hold some.")],
     *,
-    all_: Annotated[bool, typer.Option("--all", help="Also findings below 1 % of a step.")] = False,
+    all_: Annotated[
+        bool, typer.Option("--all", help="Also findings below 1 % of a step, and what holds memory.")
+    ] = False,
+    samples: Annotated[
+        float | None, typer.Option("--samples-per-step", metavar="N", min=0, help="For the throughput in samples.")
+    ] = None,
+    tokens: Annotated[
+        float | None, typer.Option("--tokens-per-step", metavar="N", min=0, help="For the throughput in tokens.")
+    ] = None,
+    chip: Annotated[str, typer.Option("--chip", metavar="NAME", help="Such as Ascend910B2, where not recorded.")] = "",
+    dtype: Annotated[
+        str, typer.Option("--dtype", metavar="NAME", help="Of matrix products, such as bfloat16, where not recorded.")
+    ] = "",
     json_: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Divide the steps of profiles into parts that add up, and price what costs time.
@@ -35,8 +47,10 @@ def analyze(
     be read: it is named, and everything else is analysed.
     """
     from npuport.cli.perf_analyze import analyze_profiles
+    from npuport.performance.metrics import Asked
 
-    raise SystemExit(analyze_profiles(paths, everything=all_, as_json=json_))
+    asked = Asked(samples, tokens, chip, dtype)
+    raise SystemExit(analyze_profiles(paths, asked, everything=all_, as_json=json_))
 
 
 @app.command(short_help="Say which rank, link or pipeline stage holds a job up.")

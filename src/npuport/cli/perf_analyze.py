@@ -12,27 +12,28 @@ from npuport.cli.shared import CLEAN, FINDINGS, MISUSE, talk
 if TYPE_CHECKING:
     from npuport.performance.analysis import RankAnalysis
     from npuport.performance.findings.base import PerformanceFinding
+    from npuport.performance.metrics import Asked
     from npuport.performance.step_split import Part
     from npuport.performance.tables import Problem
 
 SCHEMA = "npuport-performance/1"
 
 
-def analyze_profiles(paths: Sequence[Path], *, everything: bool, as_json: bool) -> int:
+def analyze_profiles(paths: Sequence[Path], asked: Asked | None = None, *, everything: bool, as_json: bool) -> int:
     """Analyse each profile under the paths; the exit code."""
     from npuport.performance.analysis import analyse
 
     documents = []
     problems: list[Problem] = []
     found = False
-    for rank in analyse(paths):
+    for rank in analyse(paths, asked):
         findings = rank.findings if everything else rank.weighty()
         found |= bool(rank.weighty())
         problems += rank.profile.problems
         if as_json:
             documents.append(_as_json(rank, findings))
         else:
-            print("\n".join(_as_text(rank, findings)))
+            print("\n".join(_as_text(rank, findings, everything=everything)))
     if as_json:
         print(json.dumps({"schema": SCHEMA, "profiles": documents}, ensure_ascii=False, indent=2))
     name_problems(problems)
@@ -48,7 +49,8 @@ def name_problems(problems: Sequence[Problem]) -> None:
         talk(f"{printable(str(one.path))}: {said(one.reason)}")
 
 
-def _as_text(rank: RankAnalysis, findings: Sequence[PerformanceFinding]) -> Iterator[str]:
+def _as_text(rank: RankAnalysis, findings: Sequence[PerformanceFinding], *, everything: bool) -> Iterator[str]:
+    from npuport.cli.perf_metrics import memory_lines, metrics_line
     from npuport.performance.analysis import together
     from npuport.report.language import counted, translate
 
@@ -57,6 +59,8 @@ def _as_text(rank: RankAnalysis, findings: Sequence[PerformanceFinding]) -> Iter
         yield "  " + translate("no step was found")
         return
     yield translate("step {time} ms", time=_ms(rank.step_ns)) + " = " + " · ".join(_parts(rank))
+    if rank.metrics:
+        yield "  " + metrics_line(rank.metrics)
     if heavy := ", ".join(_slowing(rank)):
         yield "  " + translate("recorded with {what}: without, the host is faster", what=heavy)
     for number, finding in enumerate(findings, 1):
@@ -64,6 +68,8 @@ def _as_text(rank: RankAnalysis, findings: Sequence[PerformanceFinding]) -> Iter
     if hidden := len(rank.findings) - len(findings):
         smaller = counted(hidden, "finding")
         yield "  " + translate("{findings} below 1 % of the step: --all shows them", findings=smaller)
+    if everything and rank.metrics:
+        yield from memory_lines(rank.metrics)
     if not findings:
         return
     pairs = _overlaps(findings)
@@ -157,6 +163,7 @@ def _ms(time: int) -> str:
 
 
 def _as_json(rank: RankAnalysis, findings: Sequence[PerformanceFinding]) -> dict[str, Any]:
+    from npuport.cli.perf_metrics import metrics_json
     from npuport.performance.analysis import overlapping, together
 
     profile = rank.profile
@@ -181,6 +188,7 @@ def _as_json(rank: RankAnalysis, findings: Sequence[PerformanceFinding]) -> dict
             }
             for one in rank.splits
         ],
+        "metrics": metrics_json(rank.metrics) if rank.metrics else None,
         "findings": [_finding_json(rank, one) for one in findings],
         "overlapping": overlapping(findings),
         "together_ns": together(findings, len(rank.splits)),

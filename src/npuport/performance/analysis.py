@@ -11,6 +11,7 @@ from npuport.findings import say
 from npuport.performance.findings.base import Context, PerformanceFinding
 from npuport.performance.findings.registry import find
 from npuport.performance.intervals import intersect, total, union
+from npuport.performance.metrics import Asked, Metrics, metrics_of
 from npuport.performance.reading.discover import profiles_under
 from npuport.performance.step_split import StepSplit
 from npuport.performance.tables import Problem, Profile
@@ -26,6 +27,7 @@ class RankAnalysis:
     splits: list[StepSplit]
     findings: list[PerformanceFinding]  # those that could gain most first
     step_ns: int
+    metrics: Metrics | None = None  # None where there is no step
 
     def share(self, finding: PerformanceFinding) -> float:
         """What a finding could gain, as a part of a step."""
@@ -36,8 +38,10 @@ class RankAnalysis:
         return [one for one in self.findings if self.share(one) >= HIDDEN_BELOW]
 
 
-def analyse(paths: Sequence[Path]) -> Iterator[RankAnalysis]:
+def analyse(paths: Sequence[Path], asked: Asked | None = None) -> Iterator[RankAnalysis]:
     """Each profile under the paths, one after another, so that only one is in memory.
+
+    ``asked`` holds what the user says about the job, for the metrics.
 
     Raises:
         UserError: a path does not exist, or holds no profile.
@@ -47,8 +51,11 @@ def analyse(paths: Sequence[Path]) -> Iterator[RankAnalysis]:
         profile = read(path)
         noticed = (*_emptiness(profile), *(() if first is None else _differences(first, profile)))
         first = first or profile
+        if asked and asked.chip:
+            profile = replace(profile, chip=asked.chip)
         context = Context(replace(profile, problems=(*profile.problems, *noticed)))
-        yield RankAnalysis(context.profile, context.splits, find(context), context.step_ns)
+        metrics = metrics_of(context, asked or Asked())
+        yield RankAnalysis(context.profile, context.splits, find(context), context.step_ns, metrics)
 
 
 def _emptiness(profile: Profile) -> Iterator[Problem]:

@@ -11,11 +11,9 @@ import polars as pl
 from npuport.performance.findings.base import Context
 from npuport.performance.tables import Category
 
-_MODULE = "nn.Module: "
+MODULE = "nn.Module: "
 # Wrappers that one run has and another has not; their modules are the same ones.
-_WRAPPER = re.compile(
-    r"^(DistributedDataParallel|DataParallel|FullyShardedDataParallel|OptimizedModule|Float16Module)_"
-)
+WRAPPER = re.compile(r"^(DistributedDataParallel|DataParallel|FullyShardedDataParallel|OptimizedModule|Float16Module)_")
 # Ranges that the framework marks, as operators in older traces too, rather than operators.
 _RANGES = r"^ProfilerStep#|^Optimizer\.|^enumerate\(DataLoader\)|^## "
 _ENGINE = "autograd::engine::evaluate_function: "  # autograd's call of a backward operator, which follows inside
@@ -38,7 +36,7 @@ def attributed(context: Context) -> pl.DataFrame:
     """
     kernels = context.kernels
     events = context.events.filter(
-        pl.col("name").str.starts_with(_MODULE)
+        pl.col("name").str.starts_with(MODULE)
         | ((pl.col("category") == Category.OPERATOR) & ~pl.col("name").str.contains(_RANGES))
     ).sort("start_ns", "end_ns", descending=[False, True])
     threads = {key[0]: rows for key, rows in events.partition_by("thread", as_dict=True).items()}
@@ -93,12 +91,12 @@ def _along(rows: pl.DataFrame, times: Sequence[int]) -> Iterator[Place]:
 
 
 def _place(open_events: Sequence[tuple[str, int, int | None]]) -> Place:
-    modules = [position for position, (name, _, _) in enumerate(open_events) if name.startswith(_MODULE)]
-    names = [open_events[position][0].removeprefix(_MODULE) for position in modules]
+    modules = [position for position, (name, _, _) in enumerate(open_events) if name.startswith(MODULE)]
+    names = [open_events[position][0].removeprefix(MODULE) for position in modules]
     inside = open_events[modules[-1] + 1 if modules else 0 :]
     sequence = next((number for _, _, number in reversed(open_events) if number is not None and number >= 0), None)
     return Place(
-        "/".join(name for name in names if not _WRAPPER.match(name)),
+        "/".join(name for name in names if not WRAPPER.match(name)),
         inside[0][0].removeprefix(_ENGINE) if inside else "",
         sequence,
     )

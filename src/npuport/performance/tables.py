@@ -160,7 +160,8 @@ class Profile:
     ``origin`` says what was read: "torch_npu text", "torch_npu database" or "Kineto trace"; ``device`` is "npu", "gpu"
     or "cpu". ``versions`` holds what the profile itself states, such as {"torch_npu": "2.6.0", "cann": "8.0.0"}, and
     ``settings`` the profiler's own, such as {"level": "Level1", "with_stack": True}. ``groups`` are the process groups
-    that the rank belongs to, by what they are for: ("pp", (0, 4, 8, 12)).
+    that the rank belongs to, by what they are for: ("pp", (0, 4, 8, 12)). ``chip`` is the name of the device as its
+    driver gives it; torch_npu's profiler does not write it.
     """
 
     path: Path
@@ -180,6 +181,7 @@ class Profile:
     transfers: pl.DataFrame = field(default_factory=lambda: empty(TRANSFERS))
     links: pl.DataFrame = field(default_factory=lambda: empty(LINKS))
     groups: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    chip: str = ""
     problems: tuple[Problem, ...] = ()
 
 

@@ -283,4 +283,24 @@ PERFORMANCE_SENTENCES = {
     "grown most: {parts}": "增长最多：{parts}",
     "+{excess} ms above its share": "超出份额 +{excess} ms",
     "not in the reference": "参考中没有",
+    # metrics
+    "{number} steps/s": "{number} 步/秒",
+    "{number} samples/s": "{number} 样本/秒",
+    "{number} tokens/s": "{number} token/秒",
+    "steps of {shortest} to {longest} ms (±{deviation})": "单步 {shortest} 到 {longest} ms（±{deviation}）",
+    "only communication {share} of the step": "仅通信占单步 {share}",
+    "memory at its peak {allocated} GB": "内存峰值 {allocated} GB",
+    "memory at its peak {allocated} GB, reserved {reserved} GB": "内存峰值 {allocated} GB，已预留 {reserved} GB",
+    "{transport} {rate} GB/s": "{transport} {rate} GB/s",
+    "{transport} {rate} of {nominal} GB/s": "{transport} {rate} GB/s（标称 {nominal} GB/s）",
+    "MFU {efficiency} of {peak} TFLOP/s ({chip}, {dtype})": "MFU {efficiency}（峰值 {peak} TFLOP/s，{chip}，{dtype}）",
+    "{number} TFLOP/s": "{number} TFLOP/s",
+    "(no MFU: --chip names the chip)": "（无 MFU：用 --chip 指定芯片）",
+    "(no MFU: --dtype names the type of matrix products)": "（无 MFU：用 --dtype 指定矩阵乘的数据类型）",
+    "(no MFU: no peak is known of {chip} in {dtype})": "（无 MFU：不知道 {chip} 在 {dtype} 下的峰值）",
+    "attention not counted in it, {count} x": "其中未计入注意力算子 {count} 次",
+    "computing {share} of the step": "计算占单步 {share}",
+    "held at the peak of memory, of what was allocated while profiling:": (
+        "内存峰值时占用的内存（采集期间分配的部分）："
+    ),
 }

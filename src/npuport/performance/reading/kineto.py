@@ -104,6 +104,7 @@ def read_kineto(path: Path) -> Profile:
         steps=steps_of(table, device),
         versions=_versions(trace.header),
         settings={ours: trace.header[theirs] for ours, theirs in _SETTINGS.items() if theirs in trace.header},
+        chip=_chip(trace.header),
         problems=tuple(problems),
     )
 
@@ -191,6 +192,12 @@ def _communication(collectives: pl.DataFrame) -> pl.DataFrame:
     return shaped(
         collectives.with_columns(named.alias("name"), pl.lit("operation").alias("kind")).drop("bytes"), COMMUNICATION
     )
+
+
+def _chip(header: dict[str, Any]) -> str:
+    devices = header.get("deviceProperties")
+    first = devices[0] if isinstance(devices, list) and devices else {}
+    return str(first.get("name", "")) if isinstance(first, dict) else ""
 
 
 def _versions(header: dict[str, Any]) -> dict[str, str]:
