@@ -40,6 +40,7 @@ def analyze(
         str, typer.Option("--dtype", metavar="NAME", help="Of matrix products, such as bfloat16, where not recorded.")
     ] = "",
     json_: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    html: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Also write an HTML page.")] = None,
 ) -> None:
     """Divide the steps of profiles into parts that add up, and price what costs time.
 
@@ -50,7 +51,7 @@ def analyze(
     from npuport.performance.metrics import Asked
 
     asked = Asked(samples, tokens, chip, dtype)
-    raise SystemExit(analyze_profiles(paths, asked, everything=all_, as_json=json_))
+    raise SystemExit(analyze_profiles(paths, asked, everything=all_, as_json=json_, html=html))
 
 
 @app.command(short_help="Say which rank, link or pipeline stage holds a job up.")

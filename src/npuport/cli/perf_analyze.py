@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from npuport.cli.shared import CLEAN, FINDINGS, MISUSE, talk
+from npuport.cli.shared import CLEAN, FINDINGS, MISUSE, talk, write_aside
 
 if TYPE_CHECKING:
     from npuport.performance.analysis import RankAnalysis
@@ -19,23 +19,33 @@ if TYPE_CHECKING:
 SCHEMA = "npuport-performance/1"
 
 
-def analyze_profiles(paths: Sequence[Path], asked: Asked | None = None, *, everything: bool, as_json: bool) -> int:
-    """Analyse each profile under the paths; the exit code."""
+def analyze_profiles(
+    paths: Sequence[Path], asked: Asked | None = None, *, everything: bool, as_json: bool, html: Path | None = None
+) -> int:
+    """Analyse each profile under the paths, and write the page where one is wanted; the exit code."""
+    from npuport.cli.perf_metrics import metrics_line
+    from npuport.cli.perf_page import DETAILED, page_of, rank_on_page
     from npuport.performance.analysis import analyse
 
     documents = []
+    pages: list[dict[str, Any]] = []
     problems: list[Problem] = []
     found = False
     for rank in analyse(paths, asked):
         findings = rank.findings if everything else rank.weighty()
         found |= bool(rank.weighty())
         problems += rank.profile.problems
+        if html is not None:
+            notes = [metrics_line(rank.metrics) if rank.metrics else "", _slowing(rank)]
+            pages.append(rank_on_page(rank, findings, _title(rank), notes, detailed=len(pages) < DETAILED))
         if as_json:
             documents.append(_as_json(rank, findings))
         else:
             print("\n".join(_as_text(rank, findings, everything=everything)))
     if as_json:
         print(json.dumps({"schema": SCHEMA, "profiles": documents}, ensure_ascii=False, indent=2))
+    if html is not None:
+        write_aside(html, page_of(pages, problems).encode())
     name_problems(problems)
     return MISUSE if problems else FINDINGS if found else CLEAN
 
@@ -61,8 +71,8 @@ def _as_text(rank: RankAnalysis, findings: Sequence[PerformanceFinding], *, ever
     yield translate("step {time} ms", time=_ms(rank.step_ns)) + " = " + " · ".join(_parts(rank))
     if rank.metrics:
         yield "  " + metrics_line(rank.metrics)
-    if heavy := ", ".join(_slowing(rank)):
-        yield "  " + translate("recorded with {what}: without, the host is faster", what=heavy)
+    if slowing := _slowing(rank):
+        yield "  " + slowing
     for number, finding in enumerate(findings, 1):
         yield from _finding(rank, number, finding)
     if hidden := len(rank.findings) - len(findings):
@@ -95,8 +105,8 @@ def _title(rank: RankAnalysis) -> str:
     return " · ".join([*words, steps])
 
 
-def _slowing(rank: RankAnalysis) -> Iterator[str]:
-    """What the profiler recorded that slows the host down."""
+def _slowing(rank: RankAnalysis) -> str:
+    """What the profiler recorded that slows the host down; empty if nothing does."""
     from npuport.report.language import translate
 
     words = {
@@ -104,7 +114,8 @@ def _slowing(rank: RankAnalysis) -> Iterator[str]:
         "memory": translate("allocations of memory"),
         "shapes": translate("shapes of tensors"),
     }
-    return (word for name, word in words.items() if rank.profile.settings.get(name))
+    heavy = ", ".join(word for name, word in words.items() if rank.profile.settings.get(name))
+    return translate("recorded with {what}: without, the host is faster", what=heavy) if heavy else ""
 
 
 def _parts(rank: RankAnalysis) -> Iterator[str]:

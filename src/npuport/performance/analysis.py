@@ -27,6 +27,7 @@ class RankAnalysis:
     splits: list[StepSplit]
     findings: list[PerformanceFinding]  # those that could gain most first
     step_ns: int
+    context: Context  # what else was derived from the profile
     metrics: Metrics | None = None  # None where there is no step
 
     def share(self, finding: PerformanceFinding) -> float:
@@ -55,7 +56,7 @@ def analyse(paths: Sequence[Path], asked: Asked | None = None) -> Iterator[RankA
             profile = replace(profile, chip=asked.chip)
         context = Context(replace(profile, problems=(*profile.problems, *noticed)))
         metrics = metrics_of(context, asked or Asked())
-        yield RankAnalysis(context.profile, context.splits, find(context), context.step_ns, metrics)
+        yield RankAnalysis(context.profile, context.splits, find(context), context.step_ns, context, metrics)
 
 
 def _emptiness(profile: Profile) -> Iterator[Problem]:

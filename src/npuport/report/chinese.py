@@ -7,6 +7,7 @@ from npuport.report.chinese_checking import CHECKING_SENTENCES
 from npuport.report.chinese_doctor import DOCTOR_SENTENCES
 from npuport.report.chinese_launch import LAUNCH_SENTENCES
 from npuport.report.chinese_perf import PERFORMANCE_SENTENCES
+from npuport.report.chinese_perf_page import PERFORMANCE_PAGE_SENTENCES
 from npuport.report.chinese_plan import PLAN_SENTENCES
 from npuport.report.chinese_precision import PRECISION_SENTENCES
 from npuport.report.chinese_preflight import PREFLIGHT_SENTENCES
@@ -249,6 +250,7 @@ SENTENCES = {
     **PRECISION_SENTENCES,
     **RECORDING_SENTENCES,
     **PERFORMANCE_SENTENCES,
+    **PERFORMANCE_PAGE_SENTENCES,
     **PREFLIGHT_SENTENCES,
     **STATE_SENTENCES,
     **PLAN_SENTENCES,
