@@ -155,8 +155,11 @@ def _finding(rank: RankAnalysis, number: int, finding: PerformanceFinding) -> It
     from npuport.report.text import printable
 
     gain = translate("up to -{time} ms", time=_ms(finding.gain_ns))
+    share = f"{rank.share(finding):.1%}"
+    if finding.saved_bytes:
+        gain, share = translate("up to -{size} GB", size=f"{finding.saved_bytes / 1e9:,.2f}"), translate("memory")
     place = printable(Path(finding.line).name) + "  " if finding.line else ""
-    yield f"  {number}  {gain}  {rank.share(finding):.1%}  {finding.code}  {place}{said(finding.seen)}"
+    yield f"  {number}  {gain}  {share}  {finding.code}  {place}{said(finding.seen)}"
     yield f"     → {said(finding.fix)}"
 
 
@@ -216,6 +219,7 @@ def _finding_json(rank: RankAnalysis, finding: PerformanceFinding) -> dict[str, 
         "cost_ns": finding.cost_ns,
         "gain_ns": finding.gain_ns,
         "share": rank.share(finding),
+        "saved_bytes": finding.saved_bytes,
         "confidence": finding.confidence.value,
         "fix": str(finding.fix),
         "check": str(finding.check),

@@ -36,7 +36,7 @@ class RankAnalysis:
 
     def weighty(self) -> list[PerformanceFinding]:
         """The findings that are worth a look."""
-        return [one for one in self.findings if self.share(one) >= HIDDEN_BELOW]
+        return [one for one in self.findings if self.share(one) >= HIDDEN_BELOW or one.saved_bytes]
 
 
 def analyse(paths: Sequence[Path], asked: Asked | None = None) -> Iterator[RankAnalysis]:

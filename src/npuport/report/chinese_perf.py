@@ -303,4 +303,33 @@ PERFORMANCE_SENTENCES = {
     "held at the peak of memory, of what was allocated while profiling:": (
         "内存峰值时占用的内存（采集期间分配的部分）："
     ),
+    # findings on links and memory
+    "{transport} moves {rate} GB/s, nominal are {nominal} GB/s": "{transport} 带宽为 {rate} GB/s，标称 {nominal} GB/s",
+    "compare with hccl_test on idle machines; then larger buckets, and less computing at the same time": (
+        "在空闲机器上用 hccl_test 对比；再增大 bucket，并减少同时进行的计算"
+    ),
+    "the bandwidth is above 0.8 of the nominal one": "带宽高于标称值的 0.8",
+    "{count} collectives move little over {transport} in a step, {slow} GB/s where large ones reach {fast}": (
+        "每步有 {count} 次集合通信经 {transport} 只传少量数据，带宽 {slow} GB/s，大数据量时可达 {fast}"
+    ),
+    "let fewer collectives move more: larger buckets (bucket_cap_mb), gradient accumulation": (
+        "让更少的集合通信传更多数据：增大 bucket（bucket_cap_mb）、梯度累积"
+    ),
+    "fewer collectives, of 16 MB or more inside a node and 1 MB or more between nodes": (
+        "集合通信更少，节点内每次 16 MB 以上，节点间每次 1 MB 以上"
+    ),
+    "{count} collectives take {time} ms over RDMA, longer than the time after which cards send again": (
+        "{count} 次集合通信经 RDMA 用时 {time} ms，超过网卡重传的时间"
+    ),
+    (
+        "look for lost packets: flow control (PFC) of switches and cards, HCCL_RDMA_TC and HCCL_RDMA_SL, "
+        "hccn_tool -stat"
+    ): "检查丢包：交换机和网卡的流控（PFC）、HCCL_RDMA_TC 与 HCCL_RDMA_SL、hccn_tool -stat",
+    "no collective takes 4 s over RDMA": "没有集合通信经 RDMA 用时达到 4 s",
+    "at the peak {unused} GB of {reserved} GB reserved memory are in no tensor": (
+        "峰值时预留的 {reserved} GB 内存中有 {unused} GB 不属于任何张量"
+    ),
+    "at the peak less than 1 GB of the reserved memory is unused": "峰值时未使用的预留内存不到 1 GB",
+    "up to -{size} GB": "最多 -{size} GB",
+    "memory": "内存",
 }

@@ -50,6 +50,7 @@ class PerformanceFinding:
     evidence_table: str = "events"
     details: Mapping[str, Any] = field(default_factory=dict)
     basis: Basis | None = None  # what the fix rests on, where that is a fact about NPUs
+    saved_bytes: int = 0  # device memory that it costs, where that is what it costs
 
 
 @dataclass(frozen=True)

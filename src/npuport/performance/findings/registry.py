@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from npuport.performance.findings import communication, compilation, data, host, memory, operators, synchronisation
+from npuport.performance.findings import (
+    communication,
+    compilation,
+    data,
+    host,
+    links,
+    memory,
+    operators,
+    synchronisation,
+)
 from npuport.performance.findings.base import Check, Context, PerformanceFinding
 
 CHECKS: tuple[Check, ...] = (
@@ -14,9 +23,13 @@ CHECKS: tuple[Check, ...] = (
     host.launch_blocking,
     communication.waiting,
     communication.not_overlapped,
+    links.below_nominal,
+    links.small_transfers,
+    links.sent_again,
     data.slow_loading,
     host.before_the_first_kernel,
     memory.allocations,
+    memory.fragmentation,
     operators.on_control_processors,
     operators.format_conversions,
     operators.rearranging_copies,
