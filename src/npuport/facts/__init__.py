@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     )
     from npuport.facts.fused_operators import FusedOperator, all_fused_operators, fused_operator
     from npuport.facts.hyperparameters import PublishedValue, published_values
+    from npuport.facts.known_advice import KnownAdvice, all_known_advice
     from npuport.facts.libraries import Library, all_libraries, distribution, library
     from npuport.facts.messages import Message, all_messages, message_in
     from npuport.facts.operator_dtypes import RefusedDtypes, refused_dtypes
@@ -80,6 +81,7 @@ _HOMES = {
     "EnvironmentCheck": "environment_checks",
     "ErrorCode": "errors",
     "FusedOperator": "fused_operators",
+    "KnownAdvice": "known_advice",
     "KnownError": "errors",
     "Library": "libraries",
     "LinkBandwidth": "peaks",
@@ -109,6 +111,7 @@ _HOMES = {
     "all_environment_checks": "environment_checks",
     "all_error_codes": "errors",
     "all_fused_operators": "fused_operators",
+    "all_known_advice": "known_advice",
     "all_known_errors": "errors",
     "all_libraries": "libraries",
     "all_link_bandwidths": "peaks",
@@ -174,6 +177,7 @@ __all__ = [
     "EnvironmentCheck",
     "ErrorCode",
     "FusedOperator",
+    "KnownAdvice",
     "KnownError",
     "Library",
     "LinkBandwidth",
@@ -203,6 +207,7 @@ __all__ = [
     "all_environment_checks",
     "all_error_codes",
     "all_fused_operators",
+    "all_known_advice",
     "all_known_errors",
     "all_libraries",
     "all_link_bandwidths",

@@ -57,9 +57,9 @@ def small_transfers(context: Context) -> Iterator[PerformanceFinding]:
         big, small = rows.filter(large), rows.filter(~large)
         if transport in ("SDMA", "LOCAL") or big.is_empty() or small.is_empty():
             continue  # SDMA is the sum of others
-        rate = big["bytes"].sum() / big["time_ns"].sum()
-        time = small["time_ns"].sum()
-        lost = 1 - small["bytes"].sum() / rate / time
+        (size, time), (small_size, small_time) = (_sums(one) for one in (big, small))
+        rate = size / time
+        lost = 1 - small_size / rate / small_time
         if lost <= 0:
             continue
         yield _finding(
@@ -72,7 +72,7 @@ def small_transfers(context: Context) -> Iterator[PerformanceFinding]:
                 "{count} collectives move little over {transport} in a step, {slow} GB/s where large ones reach {fast}",
                 count=f"{small.height / len(context.splits):,.3g}",
                 transport=str(transport),
-                slow=f"{small['bytes'].sum() / time:,.1f}",
+                slow=f"{small_size / small_time:,.1f}",
                 fast=f"{rate:,.1f}",
             ),
             fix=say("let fewer collectives move more: larger buckets (bucket_cap_mb), gradient accumulation"),
@@ -105,6 +105,11 @@ def sent_again(context: Context) -> Iterator[PerformanceFinding]:
         check=say("no collective takes 4 s over RDMA"),
         fact="rdma-retransmission",
     )
+
+
+def _sums(transfers: pl.DataFrame) -> tuple[int, int]:
+    """Bytes, and the nanoseconds in which they moved."""
+    return sum(transfers["bytes"].to_list()), sum(transfers["time_ns"].to_list())
 
 
 def _transmit_of(context: Context, transfers: pl.DataFrame) -> Spans:
