@@ -52,6 +52,21 @@ def tensor_parallel(_: int, folder: Path) -> None:
     train(parallelize_module(net, init_device_mesh("cpu", (WORLD,)), plan), batch(), folder)
 
 
+def sharded(rank: int, folder: Path) -> None:
+    """FSDP, recorded from before the model is divided, as `npuport run --dump` does."""
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+
+    from npuport.precision import record
+
+    mesh = init_device_mesh("cpu", (WORLD,))
+    with record(folder, steps="0-1"):
+        net = model()
+        for layer in (net.mlp, net.head, net):
+            fully_shard(layer, mesh=mesh)
+        training_steps(net, batch()[rank * 4 : rank * 4 + 4])
+
+
 def whole(_: int, folder: Path) -> None:
     train(model(), batch(), folder)
 
@@ -92,12 +107,16 @@ def batch() -> torch.Tensor:
 def train(net: nn.Module, examples: torch.Tensor, folder: Path) -> None:
     from npuport.precision import record
 
-    optimizer = torch.optim.SGD(net.parameters(), lr=0.1, foreach=False)
     with record(folder, steps="0-1"):
-        for _ in range(2):
-            net(examples).square().mean().backward()
-            optimizer.step()
-            optimizer.zero_grad()
+        training_steps(net, examples)
+
+
+def training_steps(net: nn.Module, examples: torch.Tensor) -> None:
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1, foreach=False)
+    for _ in range(2):
+        net(examples).square().mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
 
 
 def _process(rank: int, world: int, port: int, job: Callable[[int, Path], None], folder: Path) -> None:

@@ -40,6 +40,13 @@ def tensor_parallel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module")
+def sharded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("ranks") / "sharded"
+    rank_jobs.run(rank_jobs.sharded, folder)
+    return folder
+
+
 def test_a_collective_is_recorded_with_what_it_was_given_and_what_it_made(data_parallel: Path) -> None:
     steps = steps_of(data_parallel)
     calls = [next(call for call in step.calls if call.operator == "c10d.allreduce_.default") for step in steps]
@@ -74,10 +81,10 @@ def check_of(steps: list[Step]) -> CollectiveCheck:
 
 
 def test_right_collectives_are_found_right(
-    every_collective: list[Step], data_parallel: Path, tensor_parallel: Path
+    every_collective: list[Step], data_parallel: Path, tensor_parallel: Path, sharded: Path
 ) -> None:
     assert check_of(every_collective) == CollectiveCheck((), 9, 9)
-    for folder in (data_parallel, tensor_parallel):
+    for folder in (data_parallel, tensor_parallel, sharded):
         for step in range(2):
             check = check_of(steps_of(folder, step))
             assert check.wrong == () and check.checked == check.seen > 0
@@ -148,8 +155,10 @@ def drifted(steps: list[Step], *names: str, whole: bool = False, by: float = 1 +
     return [steps[0], replace(steps[1], storages=storages)]
 
 
-def test_copies_that_stay_the_same_raise_no_suspicion(data_parallel: Path, tensor_parallel: Path) -> None:
-    for folder in (data_parallel, tensor_parallel):
+def test_copies_that_stay_the_same_raise_no_suspicion(
+    data_parallel: Path, tensor_parallel: Path, sharded: Path
+) -> None:
+    for folder in (data_parallel, tensor_parallel, sharded):
         for step in range(2):
             assert find_drift(dict(enumerate(steps_of(folder, step)))) == []
 
@@ -229,7 +238,7 @@ def test_gradients_that_were_summed_and_not_averaged_are_named(whole: Path, data
 def test_the_rank_with_another_shard_is_named(
     whole: Path, tensor_parallel: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for step in drifted(steps_of(tensor_parallel), "parameter mlp.up.weight", whole=True, by=1.01):
+    for step in drifted(steps_of(tensor_parallel), "shard of parameter mlp.up.weight", whole=True, by=1.01):
         write_step(tmp_path / "parts", step)
     assert compare_folders(whole, tmp_path / "parts", as_json=False) == 1
     assert "weight mlp.up.weight on rank 1" in capsys.readouterr().out

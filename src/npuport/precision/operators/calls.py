@@ -18,6 +18,7 @@ from npuport.precision.operators.statistics import Statistics
 if TYPE_CHECKING:
     import torch
 
+SHARD = "shard of "
 FORMAT = 2
 
 
@@ -85,7 +86,8 @@ class Step:
 
     A storage number stands for values: a storage that is written has another number afterwards. ``names`` says what a
     storage number is where that is known, such as "parameter layers.0.weight", "buffer mask", "gradient of
-    layers.0.weight" or "exp_avg of layers.0.weight". ``modules`` are in the order in which they were entered.
+    layers.0.weight" or "exp_avg of layers.0.weight"; of a tensor that is divided among ranks with SHARD in front.
+    ``modules`` are in the order in which they were entered.
     Either ``storages`` or ``statistics`` is empty, by what was recorded.
     """
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from npuport.precision.operators.calls import ModuleCall
+from npuport.precision.operators.calls import SHARD, ModuleCall
 
 
 class Modules:
@@ -47,9 +47,10 @@ class Modules:
         """The parameters, their gradients, and the buffers of the models that ran."""
         for model in self._roots.values():
             for path, parameter in model.named_parameters():
-                yield parameter, f"parameter {path}"
+                shard = SHARD if _is_shard(parameter) else ""
+                yield parameter, f"{shard}parameter {path}"
                 if parameter.grad is not None:
-                    yield parameter.grad, f"gradient of {path}"
+                    yield parameter.grad, f"{shard}gradient of {path}"
             for path, buffer in model.named_buffers():
                 yield buffer, f"buffer {path}"
 
@@ -67,3 +68,9 @@ class Modules:
             self._roots[id(module)] = module
             self._paths.update({id(one): path for path, one in module.named_modules()})
         return self._paths[id(module)]
+
+
+def _is_shard(tensor: torch.Tensor) -> bool:
+    """Whether this rank has a part of a DTensor, as under FSDP."""
+    placements = getattr(tensor, "placements", ())
+    return any(not one.is_replicate() and not one.is_partial() for one in placements)

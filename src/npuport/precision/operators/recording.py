@@ -100,7 +100,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]  # torch gives it no ty
         if communication.is_pretended(type(result)):
             return result
         written = facts.written_tensors(args, kwargs) if facts.written else []
-        for tensor in written:
+        for tensor in (*written, *facts.unsaid(result)):
             if (known := self._known(tensor)) is not None:
                 known.is_written = True
         if not is_recorded:
@@ -243,11 +243,17 @@ class _Facts:
     name: str
     is_skipped: bool  # makes only views, waits, or marks a range of a profiler
     is_collective: bool
+    is_custom: bool  # what it writes may not be in its schema
     written: tuple[tuple[int, str], ...]  # arguments that it writes, by position and name
 
     def written_tensors(self, args: Any, kwargs: Any) -> list[torch.Tensor]:
         values = [args[position] if position < len(args) else kwargs.get(name) for position, name in self.written]
         return list(_tensors(values))
+
+    def unsaid(self, result: Any) -> Iterator[torch.Tensor]:
+        """Results that may look into an argument which was written, without the schema saying so: custom operators such
+        as FSDP's, which fill a buffer and return parts of it. A new tensor is unknown anyway."""
+        return _tensors(result) if self.is_custom else iter(())
 
 
 @cache
@@ -260,7 +266,8 @@ def _facts(func: Any) -> _Facts:
     if place is not None and not written:
         written = ((place, schema.arguments[place].name),)
     is_skipped = func.namespace == "profiler" or communication.only_waits(name) or (makes_only_views and not written)
-    return _Facts(name, is_skipped, communication.is_collective(name), written)
+    is_custom = func.namespace not in ("aten", "prims", "c10d", "_c10d_functional", "npu")
+    return _Facts(name, is_skipped, communication.is_collective(name), is_custom, written)
 
 
 def _tensors(value: Any) -> Iterator[torch.Tensor]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from npuport.findings import Sentence, say
 from npuport.precision.operators.agreement import ROUNDING, apart
-from npuport.precision.operators.calls import ModuleCall, Step, TensorRef
+from npuport.precision.operators.calls import SHARD, ModuleCall, Step, TensorRef
 from npuport.precision.operators.renames import plain_path
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ def _refs_of(step: Step, kind: str, first: bool) -> dict[str, TensorRef]:
     found: dict[str, TensorRef] = {}
     for call in step.calls:
         for ref in (*call.inputs, *call.outputs):
-            name = step.names.get(ref.storage, "")
+            name = step.names.get(ref.storage, "").removeprefix(SHARD)
             if not name.startswith(kind) or not _is_contiguous(ref):
                 continue
             path = plain_path(name.removeprefix(kind))

@@ -19,7 +19,7 @@ from npuport.precision.overflow.values import LARGEST, Values
 _UNWRITTEN = ("empty", "new_empty", "resize")  # memory that holds anything
 _SOFTMAX = ("softmax", "logsumexp", "scaled_dot_product", "flash_attention", "fusion_attention", "efficient_attention")
 CHECKS = ("_amp_foreach_non_finite_check_and_unscale_", "_amp_foreach_non_finite_check", "_amp_non_finite_check")
-_KEPT = ("parameter ", "gradient of ", "exp_avg")  # as the recorder names them
+_KEPT = ("parameter ", "gradient of ", "exp_avg", "shard of ")  # as the recorder names them
 
 
 @dataclass(frozen=True)
