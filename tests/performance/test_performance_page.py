@@ -46,10 +46,11 @@ def unpacked(packed: list[int]) -> list[tuple[int, int]]:
 def test_a_timeline_holds_the_spans_of_its_step() -> None:
     kernels = [kernel(1000 + at, 1000 + at + 20, launched=1000 + at - 10) for at in range(220, 600, 50)]
     rank = analysed(made(events=training_step(1000), kernels=kernels, steps=[(4, 1000, 2000)]))
-    (line,) = timelines(rank.splits, rank.findings)
+    (line,) = timelines(rank.splits, rank.findings, rank.context.kernels)
     assert line["bin"] == 0
     for part, spans in rank.splits[0].spans.items():
         assert unpacked(line["parts"][part.name.lower()]) == [(a - 1000, b - 1000) for a, b in spans]
+    assert line["kernels"] == {"names": ["k"], "spans": [one for at in range(220, 600, 50) for one in (0, at, 20)]}
     (step,) = steps_data(rank)
     assert sum(step["parts"].values()) == step["duration"] == 1000
 
@@ -57,7 +58,7 @@ def test_a_timeline_holds_the_spans_of_its_step() -> None:
 def test_the_typical_step_comes_first_then_the_longest_and_the_shortest() -> None:
     steps = [(0, 0, 100), (1, 100, 300), (2, 300, 600), (3, 600, 1000), (4, 1000, 1500)]
     rank = analysed(made(events=training_step(), steps=steps))
-    assert [line["at"] for line in timelines(rank.splits, [])] == [2, 4, 0, 1, 3]
+    assert [line["at"] for line in timelines(rank.splits, [], rank.context.kernels)] == [2, 4, 0, 1, 3]
 
 
 def test_a_step_of_very_many_spans_is_drawn_in_bins_that_cover_it() -> None:
@@ -66,7 +67,7 @@ def test_a_step_of_very_many_spans_is_drawn_in_bins_that_cover_it() -> None:
     end = 3_000_000
     rank = analysed(made(events=[event("aten::relu", 0, end)], kernels=kernels, steps=[(0, 0, end)]))
     assert sum(map(len, rank.splits[0].spans.values())) == 60_000
-    (line,) = timelines(rank.splits, [])
+    (line,) = timelines(rank.splits, [], rank.context.kernels)
     assert line["bin"] == 750
     drawn = sorted(span for packed in line["parts"].values() for span in unpacked(packed))
     assert drawn[0][0] == 0

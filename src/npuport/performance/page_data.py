@@ -16,6 +16,7 @@ from npuport.performance.step_split import Part, StepSplit
 
 _SPANS = 40_000  # of all timelines of a rank
 _BINS = 4_000  # of a step with more spans than bins: each shows the part that fills most of it
+_KERNELS = 1_000  # of a timeline, by name
 _POINTS = 400  # of a curve; each is the range of values in its time
 _ROWS = 500  # of a table
 _EVIDENCE = 5  # events of a finding
@@ -42,11 +43,12 @@ def details_data(rank: RankAnalysis, findings: Sequence[PerformanceFinding]) -> 
     flame = flame_of(rank.context)
     steps = max(len(rank.splits), 1)
     return {
-        "timelines": timelines(rank.splits, findings),
+        "timelines": timelines(rank.splits, findings, rank.context.kernels),
         "flame": {"after": flame.named_after, **columns_of(flame.root, steps)},
         "kernels": kernel_rows(rank),
         "operators": operator_rows(flame, steps),
         "memory": memory_curves(rank),
+        "held": held_rows(rank),
         "communication": communication_rows(rank),
         "evidence": [evidence(rank, one) for one in findings],
     }
@@ -55,8 +57,10 @@ def details_data(rank: RankAnalysis, findings: Sequence[PerformanceFinding]) -> 
 # ------------------------------------------------------------------------------------------------------ timelines
 
 
-def timelines(splits: Sequence[StepSplit], findings: Sequence[PerformanceFinding]) -> list[dict[str, Any]]:
-    """Steps with their parts and findings over time: the typical, the longest, the shortest, and others in order.
+def timelines(
+    splits: Sequence[StepSplit], findings: Sequence[PerformanceFinding], kernels: pl.DataFrame
+) -> list[dict[str, Any]]:
+    """Steps with parts, findings and longest kernels over time: the typical, the longest, the shortest, then others.
 
     As many as fit on a page; the first is always there. Spans are [from, length, from the end of that one, length, …].
     """
@@ -70,7 +74,8 @@ def timelines(splits: Sequence[StepSplit], findings: Sequence[PerformanceFinding
         one = splits[place]
         bin_ns, spans = _drawable(one)
         found = [clip(finding.spans, one.start_ns, one.end_ns) for finding in findings]
-        cost = sum(len(some) for some in (*spans.values(), *found))
+        names, longest = _longest(kernels, one)
+        cost = sum(len(some) for some in (*spans.values(), *found)) + len(longest)
         if result and cost > left:
             break
         left -= cost
@@ -79,6 +84,7 @@ def timelines(splits: Sequence[StepSplit], findings: Sequence[PerformanceFinding
                 "at": place,
                 "bin": bin_ns,
                 "parts": {part.name.lower(): _packed(some, one.start_ns) for part, some in spans.items()},
+                "kernels": {"names": names, "spans": longest},
                 "findings": [_packed(_thinned(some, one.duration // _BINS), one.start_ns) for some in found],
             }
         )
@@ -107,6 +113,20 @@ def _drawable(split: StepSplit) -> tuple[int, Mapping[Part, Spans]]:
         else:
             spans.append((start, end))
     return width, drawn
+
+
+def _longest(kernels: pl.DataFrame, split: StepSplit) -> tuple[list[str], list[int]]:
+    """Names, and [place of the name, start in the step, length, …] of a step's longest of ``kernels`` (by start)."""
+    first, last = (bisect_left(kernels["start_ns"], time) for time in (split.start_ns, split.end_ns))
+    inside = kernels[first:last]
+    length = pl.col("end_ns") - pl.col("start_ns")
+    table = inside.select(pl.coalesce("type", "name").str.head(_LONGEST), "start_ns", length.alias("length"))
+    chosen = table.sort("length", descending=True).head(_KERNELS).sort("start_ns")
+    names = {name: place for place, name in enumerate(dict.fromkeys(chosen["type"].to_list()))}
+    flat: list[int] = []
+    for name, start, time in chosen.iter_rows():
+        flat += [names[name], start - split.start_ns, time]
+    return list(names), flat
 
 
 def _thinned(spans: Spans, nearest: int) -> Spans:
@@ -213,6 +233,12 @@ def memory_curves(rank: RankAnalysis) -> list[dict[str, Any]]:
         )
     shown = [one for one in curves if one["peak"] or one["peak_reserved"]]
     return sorted(shown, key=lambda one: (not one["component"].startswith("PTA"), one["component"], one["device"] or 0))
+
+
+def held_rows(rank: RankAnalysis) -> list[list[Any]]:
+    """[bytes, pieces, operator, module, line] of what holds memory at its peak; the largest first."""
+    held = rank.metrics.held if rank.metrics else ()
+    return [[one.bytes, one.pieces, one.operator, one.module, one.line] for one in held[:_ROWS]]
 
 
 # ------------------------------------------------------------------------------------------------------- evidence

@@ -76,6 +76,9 @@ PERFORMANCE_PAGE_SENTENCES = {
     "Milliseconds of an average step. Where nothing stands, the profile does not tell moving from waiting.": (
         "平均单步的毫秒数。空白表示 profile 没有区分传输与等待。"
     ),
+    "Held at the peak, of what was allocated while profiling:": "峰值时占用的内存（仅采集期间分配的）：",
+    "memory": "内存",
+    "pieces": "块数",
     "peak": "峰值",
     "allocated": "已分配",
     "reserved": "已预留",

@@ -60,6 +60,7 @@ def _words() -> dict[str, str]:
         "none": translate("Nothing that is worth a look was found."),
         "smaller": translate("not shown, below 1 % of the step: {number}", number="{number}"),
         "finding": translate("finding"),
+        "kernels": translate("kernels"),
         "count": translate("times in a step"),
         "host": translate("host"),
         "device": translate("device"),

@@ -120,6 +120,9 @@ function chooseStep(place) {
   line = details.timelines[place];
   const step = rank.steps[line.at];
   lanes = parts.filter((part) => line.parts[part.key]).map((part) => ({ name: part.name, key: part.key, spans: unpacked(line.parts[part.key]) }));
+  const kernels = line.kernels.spans, spans = [], labels = [];
+  for (let one = 0; one < kernels.length; one += 3) { labels.push(line.kernels.names[kernels[one]]); spans.push(kernels[one + 1], kernels[one + 1] + kernels[one + 2]); }
+  if (labels.length) lanes.push({ name: words.kernels, key: "kernel", spans, labels });
   rank.findings.forEach((finding, number) => {
     if (line.findings[number].length) lanes.push({ name: `${words.finding} ${number + 1} · ${finding.code} ${finding.place}`, key: null, spans: unpacked(line.findings[number]) });
   });
@@ -177,10 +180,18 @@ function draw() {
     const top = AXIS + number * row, bars = beside ? top + 4 : top + 14;
     paper.fillStyle = lane.key ? text : warn;
     paper.fillText(lane.name, 2, beside ? top + 15 : top + 11, (beside || width) - 10);
-    paper.fillStyle = lane.key ? colourOf(lane.key) : warn;
-    for (let place = firstAfter(lane.spans, from); place < lane.spans.length && lane.spans[place] < to; place += 2) {
+    const colour = lane.key ? colourOf(lane.key) : warn;
+    paper.fillStyle = colour;
+    const first = lane.labels ? 0 : firstAfter(lane.spans, from); // kernels of several streams overlap: all are looked at
+    for (let place = first; place < lane.spans.length && lane.spans[place] < to; place += 2) {
+      if (lane.spans[place + 1] < from) continue;
       const left = Math.max(x(lane.spans[place]), beside), right = Math.min(x(lane.spans[place + 1]), beside + width);
       paper.fillRect(left, lane.key ? bars : bars + 4, Math.max(right - left, 0.7), lane.key ? 14 : 6);
+      if (!lane.labels || right - left < 30) continue;
+      paper.fillStyle = text;
+      const letters = Math.floor((right - left - 6) / 6.5), label = lane.labels[place / 2];
+      paper.fillText(label.length > letters ? `${label.slice(0, letters - 1)}…` : label, left + 3, bars + 11, right - left - 4);
+      paper.fillStyle = colour;
     }
   });
   if (dragged && dragged.now !== dragged.start) {
@@ -196,9 +207,10 @@ canvas.addEventListener("pointermove", (event) => {
   if (!line) return;
   if (dragged) { dragged.now = event.offsetX; draw(); }
   const lane = lanes[Math.floor((event.offsetY - AXIS) / rowHeight())], time = timeAt(event.offsetX);
-  const place = lane ? firstAfter(lane.spans, time) : 0;
+  let place = lane && !lane.labels ? firstAfter(lane.spans, time) : 0;
+  if (lane?.labels) while (place < lane.spans.length && !(lane.spans[place] <= time && time < lane.spans[place + 1])) place += 2;
   const inside = lane && place < lane.spans.length && lane.spans[place] <= time;
-  at("at").textContent = inside ? `${lane.name} · ${ms(lane.spans[place])} ms + ${ms(lane.spans[place + 1] - lane.spans[place])} ms` : `${ms(time)} ms`;
+  at("at").textContent = inside ? `${lane.labels?.[place / 2] ?? lane.name} · ${ms(lane.spans[place])} ms + ${ms(lane.spans[place + 1] - lane.spans[place])} ms` : `${ms(time)} ms`;
 });
 canvas.addEventListener("pointerup", () => {
   if (!dragged) return;
@@ -380,7 +392,7 @@ function curve(one) {
       made += before === null ? `M${x} ${y}` : `H${x}V${y}`;
       before = x;
     });
-    return before === null ? "" : `${made}H${WIDTH}`;
+    return before === null ? "" : `${made}h2`; // nothing is known after the last record
   };
   const made = element("div", "card"), head = element("div"), picture = document.createElementNS("http://www.w3.org/2000/svg", "svg");
   head.append(element("b", "", words[one.component] ?? one.component), element("span", "soft", one.device === null ? "" : ` · ${words.device} ${one.device}`));
@@ -401,6 +413,16 @@ function curve(one) {
   limits.append(element("span", "", "0 ms"), element("span", "", `${ms(length)} ms`));
   made.append(head, key, picture, limits);
   return made;
+}
+
+function held() {
+  at("of-held").hidden = !details.held.length;
+  at("held").replaceChildren(...details.held.map(([bytes, pieces, operator, module, place]) => {
+    const made = element("tr"), where = element("td", "mono soft", place.split("/").at(-1));
+    where.title = place;
+    made.append(element("td", "number", size(bytes)), element("td", "number", pieces.toLocaleString("en")), element("td", "mono", operator), element("td", "mono", module), where);
+    return made;
+  }));
 }
 
 // ------------------------------------------------------------------------------------------------------- the whole
@@ -431,6 +453,7 @@ function show(one) {
     fillTable();
     at("of-memory").hidden = !details.memory.length;
     at("memory").replaceChildren(...details.memory.map(curve));
+    held();
   }
   communication();
   at("together").textContent = one.findings.length ? [`${words.together}: ${fill(words.gain, { time: ms(one.together) })}`, fill(words.atMost, { share: percent(one.together / (one.step_ns || 1)) }), one.hidden ? fill(words.smaller, { number: one.hidden }) : ""].filter(Boolean).join(" · ") : words.none;
