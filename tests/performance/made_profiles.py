@@ -95,6 +95,7 @@ def npu_trace(extra: Sequence[Row] = ()) -> list[Row]:
         _span("hcom_allReduce_1", _HCCL, 0, 1400, 500, None, {"data_type": "FP32", "alg_type": "RING"}),
         _span("Notify_Wait", _HCCL, 1, 1400, 400, None, {"transport type": "LOCAL", "size(Byte)": 0}),
         _span("Memcpy", _HCCL, 1, 1800, 100, None, {"transport type": "SDMA", "size(Byte)": 64, "link type": "HCCS"}),
+        {"ph": "C", "name": "AI Core Freq", "pid": _DEVICE, "tid": 0, "ts": _time(1000), "args": {"MHz": 1800}},
         _flow(1150, LOOP, 1100),
         _flow(1250, ENGINE, 1200),
         *(

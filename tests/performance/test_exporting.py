@@ -51,7 +51,7 @@ def test_tables_are_those_of_the_profile(tmp_path: Path) -> None:
     folder = exported(tmp_path, "--format", "parquet")
     profile = read_text(tmp_path / "host_0_20260101_ascend_pt")
     assert sorted(path.name for path in folder.iterdir()) == [
-        "communication.parquet", "events.parquet", "kernels.parquet", "steps.parquet",
+        "communication.parquet", "events.parquet", "frequencies.parquet", "kernels.parquet", "steps.parquet",
     ]  # fmt: skip
     for name in ("events", "kernels", "communication", "steps"):
         table: pl.DataFrame = getattr(profile, name)

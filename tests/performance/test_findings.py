@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from made_profiles import ENGINE, LOOP, QUEUE, Row, collective, event, kernel, made, training_step
+from made_profiles import ENGINE, LOOP, QUEUE, Row, collective, event, kernel, made, table, training_step
 
 from npuport.performance.findings.base import Context, PerformanceFinding
 from npuport.performance.findings.registry import find
-from npuport.performance.tables import Profile
+from npuport.performance.tables import FREQUENCIES, Profile
 
 STACK = (
     "/usr/lib/python3/site-packages/torch/_tensor.py(9): item;/home/me/train.py(12): step;/home/me/train.py(40): main"
@@ -174,3 +174,15 @@ def test_evidence_names_the_rows_that_matter_most() -> None:
     assert one("NT103", events=events, kernels=kernels).events == (2, 1)
     both = [collective(0, 200), collective(0, 200, "wait"), collective(300, 900), collective(300, 900, "wait")]
     assert one("NT201", communication=both, kernels=[kernel(950, 960, 0)]).events == (2, 0)
+
+
+def test_a_clock_that_falls() -> None:
+    def clock(*changes: tuple[int, int]) -> Any:
+        return table([{"time_ns": time, "mhz": mhz} for time, mhz in changes], FREQUENCIES)
+
+    kernels = [kernel(0, 400, 0), kernel(400, 800, 0), kernel(800, 900, 0, core="AI_CPU")]
+    lowered = one("NT505", kernels=kernels, frequencies=clock((0, 1800), (400, 900)))
+    assert (lowered.cost_ns, lowered.gain_ns, lowered.spans) == (200, 200, [(400, 800)])
+    quiet = (clock((0, 1800), (1000, 1800)), clock((0, 1800), (400, 1750)), clock((0, 1800), (850, 800)), clock())
+    for frequencies in quiet:
+        assert "NT505" not in found(made(kernels=kernels, frequencies=frequencies))

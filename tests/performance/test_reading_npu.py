@@ -59,6 +59,7 @@ def test_everything_else_of_a_text_profile(tmp_path: Path) -> None:
     item = profile.events.filter(pl.col("name") == "aten::item").row(0, named=True)
     assert item["stack"].split(";")[1] == "/home/me/train.py(12): step"
     assert item["shapes"] == ";2,3"
+    assert profile.frequencies.rows() == [(START, 1800)]
 
 
 def test_findings_of_a_made_profile(tmp_path: Path) -> None:
@@ -172,7 +173,7 @@ def test_collectives_of_text_and_database_have_one_shape() -> None:
     text = read_text(ALEXNET / "text_level1_rank0_ascend_pt")
     path = ALEXNET / "db_level1_rank0_ascend_pt" / "ASCEND_PROFILER_OUTPUT" / "ascend_pytorch_profiler_0.db"
     database = read_database(path)
-    for name in ("collectives", "transfers", "links", "allocations", "memory"):
+    for name in ("collectives", "transfers", "links", "allocations", "memory", "frequencies"):
         one, other = getattr(text, name), getattr(database, name)
         assert one.schema == other.schema, name
         assert one.height and other.height, name

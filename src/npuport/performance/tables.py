@@ -125,6 +125,12 @@ LINKS: Schema = {
     "time_ns": pl.Int64,
 }
 
+# The clock of the AI cores, at the start, at the end and whenever it changed.
+FREQUENCIES: Schema = {
+    "time_ns": pl.Int64,
+    "mhz": pl.Int64,
+}
+
 STEPS: Schema = {
     "step": pl.Int64,  # null where no step was marked: the whole profile counts as one
     "start_ns": pl.Int64,
@@ -180,6 +186,7 @@ class Profile:
     collectives: pl.DataFrame = field(default_factory=lambda: empty(COLLECTIVES))
     transfers: pl.DataFrame = field(default_factory=lambda: empty(TRANSFERS))
     links: pl.DataFrame = field(default_factory=lambda: empty(LINKS))
+    frequencies: pl.DataFrame = field(default_factory=lambda: empty(FREQUENCIES))
     groups: tuple[tuple[str, tuple[int, ...]], ...] = ()
     chip: str = ""
     problems: tuple[Problem, ...] = ()

@@ -332,4 +332,11 @@ PERFORMANCE_SENTENCES = {
     "at the peak less than 1 GB of the reserved memory is unused": "峰值时未使用的预留内存不到 1 GB",
     "up to -{size} GB": "最多 -{size} GB",
     "memory": "内存",
+    "kernels run {time} ms in a step while the AI cores are at {lowest} MHz instead of {highest} MHz": (
+        "每步有 {time} ms 的 kernel 运行时 AI Core 频率降到 {lowest} MHz，而不是 {highest} MHz"
+    ),
+    "look at temperature and power of the chip (npu-smi info), cooling, and power limits of the machine": (
+        "检查芯片的温度和功耗（npu-smi info）、散热以及机器的功率限制"
+    ),
+    "the clock stays at its highest while kernels run": "kernel 运行时频率保持在最高值",
 }

@@ -10,6 +10,7 @@ from npuport.performance.tables import Profile
 
 TABLES = (
     "steps", "events", "kernels", "communication", "memory", "allocations", "collectives", "transfers", "links",
+    "frequencies",
 )  # fmt: skip
 
 

@@ -6,6 +6,7 @@ from npuport.performance.findings import (
     communication,
     compilation,
     data,
+    frequency,
     host,
     links,
     memory,
@@ -34,6 +35,7 @@ CHECKS: tuple[Check, ...] = (
     operators.format_conversions,
     operators.rearranging_copies,
     operators.optimizer_parameter_by_parameter,
+    frequency.lowered_clock,
 )
 
 

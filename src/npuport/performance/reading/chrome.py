@@ -56,6 +56,7 @@ class Arguments(msgspec.Struct, gc=False):
     collective: str | None = msgspec.field(default=None, name="Collective name")
     group: str | None = msgspec.field(default=None, name="Process Group Name")
     name: str | None = None
+    mhz: Number = msgspec.field(default=None, name="MHz")
     allocated: Number = msgspec.field(default=None, name="Total Allocated")
     reserved: Number = msgspec.field(default=None, name="Total Reserved")
 

@@ -21,6 +21,7 @@ from npuport.performance.tables import (
     ALLOCATIONS,
     COMMUNICATION,
     EVENTS,
+    FREQUENCIES,
     KERNELS,
     MEMORY,
     STEPS,
@@ -90,6 +91,9 @@ def _filled(profile: Profile, database: Database, problems: list[Problem]) -> Pr
         memory=_memory(database),
         allocations=_allocations(database),
         steps=_steps(database, events, kernels),
+        frequencies=database.read(
+            "AICORE_FREQ", {"time_ns": "CAST(t.timestampNs AS INTEGER)", "mhz": "t.freq"}, FREQUENCIES
+        ).sort("time_ns"),
         environment=profile.environment
         or {str(name): str(one) for name, one in _told(database, "ENV_VARIABLES").items()},
         groups=profile.groups or groups_of(_told(database, "parallel_group_info")),

@@ -17,6 +17,7 @@ from npuport.performance.tables import (
     ALLOCATIONS,
     COMMUNICATION,
     EVENTS,
+    FREQUENCIES,
     KERNELS,
     MEMORY,
     STEPS,
@@ -88,6 +89,7 @@ def read_text(folder: Path) -> Profile:
         collectives=recorded.collectives,
         transfers=recorded.transfers,
         links=recorded.links,
+        frequencies=trace.frequencies,
         versions=info.versions,
         settings=info.settings | {"columns": release},
         environment=info.environment,
@@ -125,7 +127,7 @@ def _trace(path: Path, problems: list[Problem]) -> NpuTrace:
     problems.append(Problem(path, say("it is missing: what the host did is not known")))
     tasks = {"name": pl.Categorical, "task": pl.Categorical, "lane": pl.Int64, "start_ns": pl.Int64, "end_ns": pl.Int64}
     launches = {"device_ns": pl.Int64, "launch_thread": pl.Int64, "launch_ns": pl.Int64}
-    return NpuTrace(empty(EVENTS), empty(COMMUNICATION), empty(tasks), empty(launches))
+    return NpuTrace(empty(EVENTS), empty(COMMUNICATION), empty(tasks), empty(launches), empty(FREQUENCIES))
 
 
 def _kernel_rows(path: Path, problems: list[Problem]) -> tuple[pl.DataFrame, str]:

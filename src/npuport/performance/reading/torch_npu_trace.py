@@ -9,7 +9,7 @@ import polars as pl
 
 from npuport.findings import say
 from npuport.performance.reading.chrome import Event, Trace, nanoseconds, number, shapes_of
-from npuport.performance.tables import COMMUNICATION, EVENTS, Category, Problem, Rows, shaped
+from npuport.performance.tables import COMMUNICATION, EVENTS, FREQUENCIES, Category, Problem, Rows, shaped
 
 _CATEGORIES = {
     "cpu_op": Category.OPERATOR,
@@ -31,6 +31,7 @@ _TASK = ("bytes", "link", "transport", "source", "destination", "dtype")
 _OTHER = ("process", "lane", "name", "start_ns", "end_ns", "task", *_TASK)
 # Tasks of a collective that move data. Notify_Record only tells another rank, in well under a microsecond.
 TRANSMITTING = ("Memcpy", "Reduce_Inline", "Reduce TBE", "RDMASend", "SDMA", "RDMA_SEND")
+_CLOCK = "AI Core Freq"
 WAITING = ("Notify_Wait", "Notify Wait")
 
 
@@ -42,12 +43,14 @@ class NpuTrace:
     communication: pl.DataFrame  # without launches
     tasks: pl.DataFrame  # name, task (its type), lane (its stream), start_ns, end_ns
     launches: pl.DataFrame  # device_ns (start of a task) and who launched it
+    frequencies: pl.DataFrame
 
 
 def read_trace(path: Path, problems: list[Problem]) -> NpuTrace:
-    """All events that tell where time goes; counters are passed over."""
+    """All events that tell where time goes; of counters the clock of the cores alone."""
     trace = Trace(path)
     host, other, launches = Rows(_HOST, EVENTS), Rows(_OTHER, _LANES), Rows(_LAUNCHES, _LAUNCHES)
+    frequencies = Rows(FREQUENCIES, FREQUENCIES)
     processes: dict[str, str] = {}
     lanes: dict[tuple[str, int], str] = {}
     for piece in trace.pieces():
@@ -58,6 +61,9 @@ def read_trace(path: Path, problems: list[Problem]) -> NpuTrace:
             elif event.ph == "s":
                 if event.cat == "async_npu" and event.ts is not None:
                     launches.add((number(event.id), number(event.tid), nanoseconds(event.ts)))
+            elif event.ph == "C" and event.name == _CLOCK:
+                if event.ts is not None and event.args is not None:
+                    frequencies.add((nanoseconds(event.ts), number(event.args.mhz)))
             elif event.ph == "M" and event.args is not None and event.args.name is not None:
                 if event.name == "process_name":
                     processes[str(event.pid)] = event.args.name
@@ -73,6 +79,7 @@ def read_trace(path: Path, problems: list[Problem]) -> NpuTrace:
         communication=_communication(rest, processes, lanes),
         tasks=_of(rest, processes, "Ascend Hardware").select("name", "task", "lane", "start_ns", "end_ns"),
         launches=launches.frame().drop_nulls().unique("device_ns", keep="first").sort("device_ns"),
+        frequencies=frequencies.frame().drop_nulls().sort("time_ns"),
     )
 
 
