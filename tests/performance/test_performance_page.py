@@ -15,11 +15,19 @@ import pytest
 from made_profiles import ENGINE, LOOP, collective, event, kernel, made, training_step, write_npu_profile
 
 from npuport.cli.perf_analyze import analyze_profiles
+from npuport.cli.perf_page import DETAILED
 from npuport.performance.analysis import RankAnalysis
 from npuport.performance.findings.base import Context
 from npuport.performance.findings.registry import find
 from npuport.performance.flame import Flame, Frame, columns_of, flame_of
-from npuport.performance.page_data import communication_rows, details_data, memory_curves, steps_data, timelines
+from npuport.performance.page_data import (
+    average_step,
+    communication_rows,
+    details_data,
+    memory_curves,
+    steps_data,
+    timelines,
+)
 from npuport.performance.tables import Profile
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
@@ -59,6 +67,18 @@ def test_the_typical_step_comes_first_then_the_longest_and_the_shortest() -> Non
     steps = [(0, 0, 100), (1, 100, 300), (2, 300, 600), (3, 600, 1000), (4, 1000, 1500)]
     rank = analysed(made(events=training_step(), steps=steps))
     assert [line["at"] for line in timelines(rank.splits, [], rank.context.kernels)] == [2, 4, 0, 1, 3]
+
+
+def test_the_average_is_of_all_steps_and_the_first_ones_are_listed() -> None:
+    steps = [(number, number * 100, number * 100 + 100) for number in range(1500)]
+    kernels = [kernel(at + 10, at + 10 + at // 100 % 2 * 40, launched=at) for at in range(0, 150_000, 100)]
+    rank = analysed(made(events=[event("aten::relu", 0, 150_000)], kernels=kernels, steps=steps))
+    average = average_step(rank)
+    assert average is not None
+    assert (average["steps"], average["computing"], average["parts"]["forward"]) == (1500, 20, 20)
+    assert sum(average["parts"].values()) == 100
+    assert len(steps_data(rank)) == 1000
+    assert all(line["at"] < 1000 for line in timelines(rank.splits[:1000], [], rank.context.kernels))
 
 
 def test_a_step_of_very_many_spans_is_drawn_in_bins_that_cover_it() -> None:
@@ -200,9 +220,9 @@ found.ranks = document.querySelectorAll("#ranks .bar-row").length;
 found.width = 0;
 for (const one of document.querySelectorAll("#steps .bar-row i")) found.width += parseFloat(one.style.width);
 document.querySelector("#findings article:last-child button.plain").click();
-found.zoomed = to - from < rank.steps[line.at].duration;
+found.zoomed = to - from < details.steps[line.at].duration;
 document.querySelector("[data-zoom='0']").click();
-found.whole = to - from === rank.steps[line.at].duration;
+found.whole = to - from === details.steps[line.at].duration;
 const rows = () => document.querySelectorAll("#table tbody tr").length;
 found.rows = rows();
 at("search").value = "no kernel is called so"; at("search").dispatchEvent(new Event("input"));
@@ -213,7 +233,10 @@ const inner = [...document.querySelectorAll("#flame button")].at(-1), before = t
 inner.click();
 found.flame = top_ !== before;
 found.collective = document.querySelector("#communication td").textContent;
-if (rankRows.length > 1) { rankRows[1].click(); found.second = rank.short; }
+rankRows[1].click();
+found.second = [rank.short, at("of-timeline").hidden, lanes.length > 2];
+rankRows.at(-1).click();
+found.last = [rank.short, at("of-timeline").hidden, at("findings").children.length, at("steps").children.length];
 document.title = "RESULT" + JSON.stringify(found);
 </script>
 """
@@ -246,14 +269,14 @@ def written(folder: Path, *paths: Path) -> Path:
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_the_page_works_in_a_browser(language: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NPUPORT_LANG", language)
-    folders = [write_npu_profile(tmp_path, rank=rank) for rank in range(2)]
+    folders = [write_npu_profile(tmp_path, rank=rank) for rank in range(DETAILED + 1)]
     page = written(tmp_path, *folders)
     text = page.read_text(encoding="utf-8")
     assert not re.findall(r"(?:src|href)=[\"'](?!data:|#)", text)
     assert ("单步时间的去向" if language == "zh" else "Where the time of a step goes") in text
     found = in_browser(page)
     assert found["bars"] == 1
-    assert found["ranks"] == 2
+    assert found["ranks"] == DETAILED + 1
     assert found["width"] == pytest.approx(100)
     assert found["lanes"][:2] == (["前向", "反向"] if language == "zh" else ["forward", "backward"])
     assert found["findings"] >= 2
@@ -263,7 +286,8 @@ def test_the_page_works_in_a_browser(language: str, tmp_path: Path, monkeypatch:
     assert found["none"] == 0
     assert found["operator"] == "aten::item"
     assert found["collective"] == "hcom_allReduce"
-    assert found["second"] == "rank 1"
+    assert found["second"] == ["rank 1", False, True]
+    assert found["last"] == [f"rank {DETAILED}", True, found["findings"], 0]
 
 
 def test_what_could_not_be_read_is_on_the_page(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ def rank_on_page(
 ) -> dict[str, Any]:
     """One profile as the page shows it, sentences in the user's language."""
     from npuport.performance.analysis import overlapping, together
-    from npuport.performance.page_data import details_data, steps_data
+    from npuport.performance.page_data import average_step, details_data
     from npuport.report.language import translate
     from npuport.report.text import printable
 
@@ -32,7 +32,7 @@ def rank_on_page(
         "notes": notes,
         "device": profile.device,
         "step_ns": rank.step_ns,
-        "steps": steps_data(rank),
+        "average": average_step(rank),
         "findings": [_finding(rank, one) for one in findings],
         "overlapping": overlapping(findings),
         "together": together(findings, len(rank.splits)),

@@ -14,6 +14,7 @@ from npuport.performance.flame import Flame, columns_of, flame_of
 from npuport.performance.intervals import Spans, clip, intersect, spans_of, total
 from npuport.performance.step_split import Part, StepSplit
 
+_STEPS = 1_000
 _SPANS = 40_000  # of all timelines of a rank
 _BINS = 4_000  # of a step with more spans than bins: each shows the part that fills most of it
 _KERNELS = 1_000  # of a timeline, by name
@@ -23,27 +24,44 @@ _EVIDENCE = 5  # events of a finding
 _LONGEST = 240  # characters of a name
 
 
+def average_step(rank: RankAnalysis) -> dict[str, Any] | None:
+    """An average step with its parts, and how far apart steps are; None where there is none."""
+    splits = rank.splits
+    if not splits:
+        return None
+    parts: dict[str, int] = {}
+    for one in splits:
+        for part, time in one.parts.items():
+            parts[part.name.lower()] = parts.get(part.name.lower(), 0) + time
+    return {
+        "steps": len(splits),
+        "shortest": min(one.duration for one in splits),
+        "longest": max(one.duration for one in splits),
+        "parts": {name: time // len(splits) for name, time in parts.items()},
+        "computing": sum(one.computing for one in splits) // len(splits),
+        "overlapped": sum(one.overlapped for one in splits) // len(splits),
+    }
+
+
 def steps_data(rank: RankAnalysis) -> list[dict[str, Any]]:
-    """Each step with its parts, which add up to it."""
+    """Each step with its parts, which add up to it; of very many steps the first ones."""
     return [
         {
             "step": one.step,
             "duration": one.duration,
             "parts": {part.name.lower(): time for part, time in one.parts.items()},
-            "computing": one.computing,
-            "communication": one.communication,
-            "overlapped": one.overlapped,
         }
-        for one in rank.splits
+        for one in rank.splits[:_STEPS]
     ]
 
 
 def details_data(rank: RankAnalysis, findings: Sequence[PerformanceFinding]) -> dict[str, Any]:
-    """Timelines, frames, tables, curves and evidence of one rank."""
+    """Steps, timelines, frames, tables, curves and evidence of one rank."""
     flame = flame_of(rank.context)
     steps = max(len(rank.splits), 1)
     return {
-        "timelines": timelines(rank.splits, findings, rank.context.kernels),
+        "steps": steps_data(rank),
+        "timelines": timelines(rank.splits[:_STEPS], findings, rank.context.kernels),
         "flame": {"after": flame.named_after, **columns_of(flame.root, steps)},
         "kernels": kernel_rows(rank),
         "operators": operator_rows(flame, steps),

@@ -8,7 +8,10 @@ PERFORMANCE_PAGE_SENTENCES = {
     "Not everything could be read; what follows is of the rest:": "有内容无法读取；以下只涉及其余部分：",
     "Profiles: average step of each": "各 profile 的平均单步",
     "A click shows one below.": "点击后在下方显示。",
-    "Timelines and tables of the first {number} are on this page.": "本页包含前 {number} 个的时间线与表格。",
+    "Steps, timelines and tables of the first {number} are on this page.": "前 {number} 个附有各步、时间线与表格。",
+    "There are more steps; all of them are in the averages, and in what --json prints.": (
+        "还有更多步；平均值包含全部步，--json 会输出全部步。"
+    ),
     "This rank's details are not on the page: analyse its path alone.": (
         "本页没有该 rank 的详细内容：请单独分析它的路径。"
     ),

@@ -22,14 +22,6 @@ const percent = (share) => `${(share * 100).toFixed(share < 0.0995 ? 1 : 0)} %`;
 const swatch = (key) => { const made = element("i"); made.style.background = `var(--${key})`; return made; };
 const stepName = (one) => one.step === null ? words.all : `${words.step} ${one.step}`;
 
-function sums(steps) {
-  const total = {};
-  for (const one of steps) for (const [key, time] of Object.entries(one.parts)) total[key] = (total[key] ?? 0) + time;
-  for (const key of Object.keys(total)) total[key] /= steps.length;
-  return total;
-}
-const mean = (steps, key) => steps.length ? steps.reduce((sum, one) => sum + one[key], 0) / steps.length : 0;
-
 function bar(name, lengths, duration, longest, chosen) {
   const row = element("button", "bar-row"), stack = element("span", "stack");
   row.type = "button";
@@ -50,7 +42,7 @@ function bar(name, lengths, duration, longest, chosen) {
 
 // ------------------------------------------------------------------------------------------- ranks, tiles and steps
 const longestRank = Math.max(1, ...data.ranks.map((one) => one.step_ns));
-const rankRows = data.ranks.map((one) => bar(one.short, one.steps.length ? sums(one.steps) : {}, one.step_ns, longestRank, () => show(one)));
+const rankRows = data.ranks.map((one) => bar(one.short, one.average?.parts ?? {}, one.step_ns, longestRank, () => show(one)));
 at("ranks").append(...rankRows);
 
 function tile(tone, name, value, detail) {
@@ -60,13 +52,13 @@ function tile(tone, name, value, detail) {
 }
 
 function tiles() {
-  const steps = rank.steps, average = sums(steps), step = rank.step_ns || 1;
+  const { parts: average, computing, overlapped: hidden, shortest, longest, steps } = rank.average, step = rank.step_ns || 1;
   const group = (name) => parts.filter((part) => part.group === name).reduce((sum, part) => sum + (average[part.key] ?? 0), 0);
-  const lengths = steps.map((one) => one.duration), idle = group("idle"), open = group("communication");
-  const made = [tile("", words.average, `${ms(rank.step_ns)} ms`, steps.length > 1 ? `${ms(Math.min(...lengths))} – ${ms(Math.max(...lengths))}` : stepName(steps[0]))];
+  const idle = group("idle"), open = group("communication");
+  const made = [tile("", words.average, `${ms(rank.step_ns)} ms`, steps > 1 ? `${ms(shortest)} – ${ms(longest)}` : details ? stepName(details.steps[0]) : "")];
   if (rank.device !== "cpu") {
-    const hidden = mean(steps, "overlapped"), idlest = parts.filter((part) => part.group === "idle" && average[part.key]).sort((a, b) => average[b.key] - average[a.key])[0];
-    made.push(tile("good", words.computing, percent(mean(steps, "computing") / step), `${ms(mean(steps, "computing"))} ms`));
+    const idlest = parts.filter((part) => part.group === "idle" && average[part.key]).sort((a, b) => average[b.key] - average[a.key])[0];
+    made.push(tile("good", words.computing, percent(computing / step), `${ms(computing)} ms`));
     if (open || hidden) made.push(tile(open / step > 0.1 ? "warn" : "good", words.communication, percent(open / step), `${ms(open)} ms${hidden ? ` · ${words.hidden} ${ms(hidden)}` : ""}`));
     made.push(tile(idle / step > 0.3 ? "bad" : idle / step > 0.1 ? "warn" : "good", words.idle, percent(idle / step), idlest ? `${idlest.name} ${ms(average[idlest.key])}` : ""));
   }
@@ -76,22 +68,23 @@ function tiles() {
 
 let stepsShown = 0;
 function moreSteps() {
-  const longest = Math.max(1, ...rank.steps.map((one) => one.duration)), end = Math.min(stepsShown + STEPS, rank.steps.length);
+  const steps = details.steps, end = Math.min(stepsShown + STEPS, steps.length);
   for (; stepsShown < end; stepsShown++) {
-    const place = stepsShown, one = rank.steps[place];
-    at("steps").append(bar(stepName(one), one.parts, one.duration, longest, () => {
+    const place = stepsShown, one = steps[place];
+    at("steps").append(bar(stepName(one), one.parts, one.duration, rank.average.longest || 1, () => {
       const found = details?.timelines.findIndex((line) => line.at === place) ?? -1;
       if (found < 0) return;
       chooseStep(found);
       at("of-timeline").scrollIntoView({ behavior: "smooth" });
     }));
   }
-  at("more-steps").hidden = stepsShown >= rank.steps.length;
+  at("more-steps").hidden = stepsShown >= steps.length;
+  at("first-steps").hidden = stepsShown < steps.length || steps.length === rank.average.steps;
 }
 at("more-steps").addEventListener("click", moreSteps);
 
 function legend() {
-  const average = sums(rank.steps);
+  const average = rank.average.parts;
   at("legend").replaceChildren(...parts.filter((part) => average[part.key]).map((part) => {
     const made = element("span");
     made.append(swatch(part.key), `${part.name} `, element("span", "soft", `${ms(average[part.key])} ms · ${percent(average[part.key] / rank.step_ns)}`));
@@ -118,7 +111,7 @@ function unpacked(packed) {
 function chooseStep(place) {
   at("step").value = place;
   line = details.timelines[place];
-  const step = rank.steps[line.at];
+  const step = details.steps[line.at];
   lanes = parts.filter((part) => line.parts[part.key]).map((part) => ({ name: part.name, key: part.key, spans: unpacked(line.parts[part.key]) }));
   const kernels = line.kernels.spans, spans = [], labels = [];
   for (let one = 0; one < kernels.length; one += 3) { labels.push(line.kernels.names[kernels[one]]); spans.push(kernels[one + 1], kernels[one + 1] + kernels[one + 2]); }
@@ -132,7 +125,7 @@ function chooseStep(place) {
 }
 
 function zoomTo(first, last) {
-  const whole = rank.steps[line.at].duration, least = Math.min(200, whole), length = Math.min(Math.max(last - first, least), whole);
+  const whole = details.steps[line.at].duration, least = Math.min(200, whole), length = Math.min(Math.max(last - first, least), whole);
   from = Math.min(Math.max(first, 0), whole - length);
   to = from + length;
   draw();
@@ -219,7 +212,7 @@ canvas.addEventListener("pointerup", () => {
   if (last - first > 4) zoomTo(timeAt(first), timeAt(last)); else draw();
 });
 canvas.addEventListener("pointercancel", () => { dragged = null; draw(); });
-canvas.addEventListener("dblclick", () => zoomTo(0, rank.steps[line.at].duration));
+canvas.addEventListener("dblclick", () => zoomTo(0, details.steps[line.at].duration));
 canvas.addEventListener("wheel", (event) => {
   if (!event.ctrlKey) return;
   event.preventDefault();
@@ -231,7 +224,7 @@ canvas.addEventListener("keydown", (event) => {
   if (factor) zoomBy(factor);
   if (shift || factor) event.preventDefault();
 });
-for (const button of document.querySelectorAll("[data-zoom]")) button.addEventListener("click", () => +button.dataset.zoom ? zoomBy(+button.dataset.zoom) : zoomTo(0, rank.steps[line.at].duration));
+for (const button of document.querySelectorAll("[data-zoom]")) button.addEventListener("click", () => +button.dataset.zoom ? zoomBy(+button.dataset.zoom) : zoomTo(0, details.steps[line.at].duration));
 at("step").addEventListener("change", () => chooseStep(+at("step").value));
 
 // ------------------------------------------------------------------------------------------------------- findings
@@ -435,10 +428,11 @@ function show(one) {
   at("steps").replaceChildren();
   stepsShown = 0;
   line = null;
-  if (one.steps.length) { tiles(); legend(); moreSteps(); } else for (const id of ["tiles", "legend"]) at(id).replaceChildren();
+  at("more-steps").hidden = at("first-steps").hidden = true;
+  if (one.average) { tiles(); legend(); if (details) moreSteps(); } else for (const id of ["tiles", "legend"]) at(id).replaceChildren();
   if (details) {
     at("step").replaceChildren(...details.timelines.map((timeline, place) => {
-      const option = element("option", "", `${stepName(one.steps[timeline.at])} · ${ms(one.steps[timeline.at].duration)} ms`);
+      const option = element("option", "", `${stepName(details.steps[timeline.at])} · ${ms(details.steps[timeline.at].duration)} ms`);
       option.value = place;
       return option;
     }));
