@@ -19,7 +19,18 @@ from npuport.report.groups import Group
 from npuport.report.language import language, translate, translate_error
 
 PACKAGE = Path(npuport.__file__).parent
-SPEAKING = ("cli", "report", "source", "analysis", "conversion", "sim", "environment", "precision", "performance")
+SPEAKING = (
+    "cli",
+    "report",
+    "source",
+    "analysis",
+    "conversion",
+    "sim",
+    "environment",
+    "precision",
+    "performance",
+    "llm",
+)
 IN_TEMPLATE = re.compile(r"""\b(?:t|head)\((["'])(.+?)\1|\bcounted\([^"]*"([^"]+)"\)""")
 CALLS = {"translate", "say", "UserError", "InputError", "OutputError"}
 MADE_ELSEWHERE = {"{message}.", "{problem}\n  {next_step}"}  # their words come from other packages

@@ -10,6 +10,7 @@ from npuport import __version__
 from npuport.cli.analyze import analyze
 from npuport.cli.apex import app as apex
 from npuport.cli.convert import convert
+from npuport.cli.data import app as data
 from npuport.cli.doctor import doctor
 from npuport.cli.explain import explain
 from npuport.cli.guide import guide
@@ -38,6 +39,7 @@ app.command(short_help="Explain a rule, torch.cuda name, variable, library or ch
 app.command(short_help="Turn a CUDA job's launcher into one for NPUs.")(guard()(launch))
 app.add_typer(precision, name="precision")
 app.add_typer(perf, name="perf")
+app.add_typer(data, name="data")
 app.add_typer(apex, name="apex")
 # Everything after the command's own first word belongs to that command.
 app.command(

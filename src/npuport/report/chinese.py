@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from npuport.report.chinese_apex import APEX_SENTENCES
 from npuport.report.chinese_checking import CHECKING_SENTENCES
+from npuport.report.chinese_data import DATA_SENTENCES
 from npuport.report.chinese_doctor import DOCTOR_SENTENCES
 from npuport.report.chinese_launch import LAUNCH_SENTENCES
 from npuport.report.chinese_perf import PERFORMANCE_SENTENCES
@@ -243,6 +244,7 @@ SENTENCES = {
     "unknown chip {chip}. Known are {known}.": "未知芯片 {chip}。已知的有 {known}。",
     **RUN_SENTENCES,
     **STATISTICS_SENTENCES,
+    **DATA_SENTENCES,
     **DOCTOR_SENTENCES,
     **APEX_SENTENCES,
     **LAUNCH_SENTENCES,

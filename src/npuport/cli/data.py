@@ -1,0 +1,87 @@
+"""`npuport data`: training data of language models."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from npuport.cli.shared import guard
+
+app = typer.Typer(
+    help="Prepare the training data of language models.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+
+@app.callback()
+def data() -> None:
+    """Prepare the training data of language models."""
+
+
+@app.command(short_help="Pack documents or dialogues into samples of one length.")
+@guard()
+def pack(
+    inputs: Annotated[list[Path], typer.Argument(metavar="FILE...", help="JSONL or Parquet files.")],
+    *,
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="A new folder for the samples.")],
+    purpose: Annotated[str, typer.Option("--for", metavar="pretraining|fine-tuning", help="What the samples are for.")],
+    max_length: Annotated[int, typer.Option("--max-length", min=2, metavar="N", help="Tokens of each sample.")],
+    form: Annotated[str, typer.Option("--format", metavar="arrow|megatron|pt", help="What is written.")] = "arrow",
+    tokenizer: Annotated[
+        str, typer.Option("--tokenizer", metavar="FOLDER", help="A tokenizer's folder or name; not needed for ids.")
+    ] = "",
+    field: Annotated[
+        str,
+        typer.Option("--field", help="The field with the text, messages or ids.", show_default="text, or messages"),
+    ] = "",
+    labels: Annotated[
+        str, typer.Option("--labels", metavar="FIELD", help="Labels beside given ids; negative: not in the loss.")
+    ] = "",
+    role: Annotated[
+        list[str] | None,
+        typer.Option("--role", metavar="ROLE=TOKENS", help="What opens a message of a role: text, or ids as 1,2,3."),
+    ] = None,
+    end_of_turn: Annotated[
+        str, typer.Option("--end-of-turn", metavar="TOKENS", help="What ends a message, with --role.")
+    ] = "",
+    end_of_document: Annotated[
+        int, typer.Option("--end-of-document", metavar="ID", help="The token behind each document.", show_default="eos")
+    ] = -1,
+    pad: Annotated[
+        int,
+        typer.Option("--pad", metavar="ID", help="The padding token.", show_default="the tokenizer's, or 0"),
+    ] = -1,
+    too_long: Annotated[
+        str,
+        typer.Option("--too-long", metavar="split|cut|skip", help="What becomes of dialogues longer than a sample."),
+    ] = "split",
+    json_: Annotated[bool, typer.Option("--json", help="Print the statistics as JSON.")] = False,
+) -> None:
+    """Pack documents or dialogues into samples of one length, and say what became of every token.
+
+    Fine-tuning: several dialogues to a sample, each seeing only itself, and only answers in the loss. Pretraining:
+    documents one after the other, cut into samples; every token is learned once.
+    """
+    from npuport.cli.data_pack import Options, pack_files
+
+    pack_files(
+        inputs,
+        output,
+        Options(
+            purpose=purpose,
+            max_length=max_length,
+            form=form,
+            tokenizer=tokenizer,
+            field=field,
+            labels=labels,
+            roles=tuple(role or ()),
+            end_of_turn=end_of_turn,
+            end_of_document=end_of_document,
+            pad=pad,
+            too_long=too_long,
+        ),
+        as_json=json_,
+    )

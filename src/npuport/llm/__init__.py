@@ -1,0 +1,1 @@
+"""Large language models: their training data."""
