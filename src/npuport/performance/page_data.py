@@ -272,7 +272,7 @@ def evidence(rank: RankAnalysis, finding: PerformanceFinding) -> list[list[Any]]
         "id", pl.col("name").cast(pl.String).str.head(_LONGEST), "start_ns", "end_ns"
     )
     rows = []
-    for number, name, start, end in found.iter_rows():
+    for number, name, start, end in sorted(found.iter_rows(), key=lambda row: wanted.index(row[0])):
         step = next((one for one in rank.splits if one.start_ns <= start < one.end_ns), None)
         at = None if step is None else start - step.start_ns
         rows.append([number, name, None if step is None else step.step, at, end - start])
