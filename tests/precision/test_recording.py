@@ -330,3 +330,31 @@ def test_the_first_operator_that_is_not_deterministic_is_named() -> None:
     notes = [str(note) for note in compare(*steps).notes]
     assert any("other bits of the same inputs is aten.randperm" in note for note in notes), notes
     assert not any("other bits" in str(note) for note in compare(steps[0], steps[0]).notes)
+
+
+def test_what_npuport_computes_itself_is_not_recorded(tmp_path: Path) -> None:
+    """Facts of the run and the state of the training are computed while steps are recorded."""
+    from npuport.precision import record
+    from npuport.precision.preflight.facts_of_run import writing_run
+    from npuport.precision.training_state.recording import monitoring
+
+    def train() -> None:
+        torch.manual_seed(0)
+        model = torch.nn.Linear(4, 4)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1, foreach=False)
+        for _ in range(2):
+            model(torch.ones(2, 4)).sum().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+
+    with record(tmp_path / "alone", steps="0-1"):
+        train()
+    with (
+        writing_run(tmp_path / "facts"),
+        monitoring(tmp_path / "state"),
+        record(tmp_path / "beside", steps="0-1"),
+    ):
+        train()
+    for step in range(2):
+        alone, beside = (read_step(step_file(tmp_path / name, step, 0)) for name in ("alone", "beside"))
+        assert [call.operator for call in alone.calls] == [call.operator for call in beside.calls]

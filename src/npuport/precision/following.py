@@ -12,7 +12,15 @@ from typing import Any
 import torch
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+from torch.utils._python_dispatch import _disable_current_modes
 from torch.utils.data import get_worker_info
+
+
+@contextmanager
+def unseen() -> Iterator[None]:
+    """What is computed here is no call of the training: no recorder sees it. Also a decorator."""
+    with _disable_current_modes(), torch.no_grad():
+        yield
 
 
 class Follower:

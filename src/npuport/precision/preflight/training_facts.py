@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from npuport.precision.following import tensors_in
+from npuport.precision.following import tensors_in, unseen
 from npuport.precision.preflight.machine_facts import plain, short_hash
 
 _ROWS = 512  # of a batch whose samples are told apart
@@ -60,6 +60,7 @@ def _name(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
 
 
+@unseen()
 def batch_facts(value: Any) -> dict[str, Any]:
     """The tensors of a batch that are data (no gradient flows into them), and a hash of each sample of all of them.
 
@@ -76,6 +77,7 @@ def batch_facts(value: Any) -> dict[str, Any]:
     return facts
 
 
+@unseen()
 def model_facts(model: torch.nn.Module) -> dict[str, Any]:
     """Modules with class and settings, parameters and buffers with values, and where dropout may be."""
     return {

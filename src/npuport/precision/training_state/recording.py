@@ -10,7 +10,7 @@ from typing import IO, Any
 
 import torch
 
-from npuport.precision.following import Follower, follow, rank_of_process
+from npuport.precision.following import Follower, follow, rank_of_process, unseen
 from npuport.precision.training_state.boards import Board
 from npuport.precision.training_state.history import Series, StateStep, head_line, series_line, state_file, step_line
 from npuport.precision.training_state.kept_batches import BatchKeeper
@@ -58,9 +58,11 @@ class Monitor(Follower):
         self._is_replicated = False
         self._batches = BatchKeeper(folder / "batches")
 
+    @unseen()
     def loaded(self, _loader: Any, batch: Any) -> None:
         self._batches.loaded(batch)
 
+    @unseen()
     def enters(self, module: torch.nn.Module, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> None:
         if module.training and next(module.parameters(), None) is not None:
             self._batches.given(module, [arguments, keywords])
@@ -72,6 +74,7 @@ class Monitor(Follower):
             self._names.setdefault(id(parameter), path)
             self._places.setdefault(id(parameter), len(self._places))
 
+    @unseen()
     def backward(self, loss: torch.Tensor) -> None:
         self._losses.append(loss.detach())
 
@@ -81,9 +84,11 @@ class Monitor(Follower):
     def scaled(self, scaler: Any) -> None:
         self._scaler = scaler
 
+    @unseen()
     def steps(self, optimizer: torch.optim.Optimizer) -> None:
         self._of(optimizer).measurer.before()
 
+    @unseen()
     def stepped(self, optimizer: torch.optim.Optimizer) -> None:
         followed = self._of(optimizer)
         scale = self._scale()
@@ -106,6 +111,7 @@ class Monitor(Follower):
             ),
         )
 
+    @unseen()
     def skipped(self, optimizer: torch.optim.Optimizer) -> None:
         followed = self._of(optimizer)
         loss, scale = self._loss(), self._scale()
