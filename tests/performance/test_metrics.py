@@ -140,6 +140,13 @@ def test_throughput_and_spread() -> None:
     )
 
 
+def test_what_is_not_divided_into_steps_has_no_throughput() -> None:
+    unmarked: Any = [(None, 0, 10**9)]
+    found = measured(Asked(samples_per_step=32), steps=unmarked)
+    assert (found.steps_per_second, found.samples_per_second) == (None, None)
+    assert metrics_line(found) == ""
+
+
 def test_communication_that_computing_does_not_hide() -> None:
     found = measured(communication=[collective(300, 900)], kernels=[kernel(0, 400, 0)])
     assert (found.communication_share, found.hidden_share) == (0.5, 0.1)

@@ -69,8 +69,8 @@ def _as_text(rank: RankAnalysis, findings: Sequence[PerformanceFinding], *, ever
         yield "  " + translate("no step was found")
         return
     yield translate("step {time} ms", time=_ms(rank.step_ns)) + " = " + " · ".join(_parts(rank))
-    if rank.metrics:
-        yield "  " + metrics_line(rank.metrics)
+    if rank.metrics and (known := metrics_line(rank.metrics)):
+        yield "  " + known
     if slowing := _slowing(rank):
         yield "  " + slowing
     for number, finding in enumerate(findings, 1):

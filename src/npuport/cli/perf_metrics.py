@@ -22,7 +22,8 @@ def metrics_line(metrics: Metrics) -> str:
 def _words(metrics: Metrics) -> Iterator[str]:
     from npuport.report.language import translate
 
-    yield translate("{number} steps/s", number=_rounded(metrics.steps_per_second))
+    if metrics.steps_per_second is not None:
+        yield translate("{number} steps/s", number=_rounded(metrics.steps_per_second))
     if metrics.samples_per_second is not None:
         yield translate("{number} samples/s", number=_rounded(metrics.samples_per_second))
     if metrics.tokens_per_second is not None:

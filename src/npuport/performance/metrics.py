@@ -49,7 +49,9 @@ class Bandwidth:
 
 @dataclass(frozen=True, slots=True)
 class Metrics:
-    """None where the profile does not say it; shares are parts of 1, rates are per second.
+    """None where the profile does not say it, as the throughput where no step is marked.
+
+    Shares are parts of 1, rates are per second.
 
     ``communication_share`` is the part of a step in which only collectives run: without it the step would scale
     perfectly. ``flops`` are those of an average step, of matrix products, convolutions and known attention alone;
@@ -61,7 +63,7 @@ class Metrics:
     shortest_ns: int
     longest_ns: int
     deviation_ns: int
-    steps_per_second: float
+    steps_per_second: float | None
     samples_per_second: float | None
     tokens_per_second: float | None
     communication_share: float | None
@@ -95,7 +97,8 @@ def metrics_of(context: Context, asked: Asked) -> Metrics | None:
         return None
     lengths = [one.duration for one in splits]
     whole = sum(lengths)
-    per_second = 1e9 * len(splits) / whole
+    marked = all(one.step is not None for one in splits)
+    per_second = 1e9 * len(splits) / whole if marked else None
     communication = sum(one.communication for one in splits)
     hidden = sum(one.overlapped for one in splits)
     counted = flops.count(context.events)
@@ -109,8 +112,8 @@ def metrics_of(context: Context, asked: Asked) -> Metrics | None:
         longest_ns=max(lengths),
         deviation_ns=round(pstdev(lengths)),
         steps_per_second=per_second,
-        samples_per_second=per_second * asked.samples_per_step if asked.samples_per_step else None,
-        tokens_per_second=per_second * asked.tokens_per_step if asked.tokens_per_step else None,
+        samples_per_second=per_second * asked.samples_per_step if per_second and asked.samples_per_step else None,
+        tokens_per_second=per_second * asked.tokens_per_step if per_second and asked.tokens_per_step else None,
         communication_share=(communication - hidden) / whole if communication else None,
         hidden_share=hidden / whole if communication else None,
         memory=used,
