@@ -135,6 +135,28 @@ def test_kernels_stand_in_modules_and_backward_ones_in_those_of_their_forward() 
     assert flame.operators["aten::addmm"].device_ns == 60
 
 
+def test_an_operator_around_modules_counts_without_those_in_them() -> None:
+    events = [
+        event("DistributedDataParallel.forward", 100, 400),
+        event("nn.Module: Net_0", 110, 390, "python"),
+        event("aten::linear", 120, 190),
+    ]
+    flame = flame_of(Context(made(events=events)))
+    assert flame.operators["DistributedDataParallel.forward"].host_ns == 230
+    assert frame(flame, "training loop", "DistributedDataParallel.forward", "Net_0", "aten::linear").host_ns == 70
+
+
+def test_a_backward_on_the_training_thread_is_backward_whatever_range_is_around_it() -> None:
+    events = [
+        event("nn.Module: Net_0", 100, 300, "python"),
+        event("aten::linear", 120, 190, sequence=7),
+        event("my backward", 400, 900, "annotation"),
+        event("AddmmBackward0", 510, 590, sequence=7, forward_thread=LOOP),
+    ]
+    flame = flame_of(Context(made(events=events)))
+    assert frame(flame, "backward", "Net_0", "AddmmBackward0").host_ns == 80
+
+
 def test_without_modules_the_users_python_frames_are_taken() -> None:
     events = [
         event("train.py(10): main", 0, 900, "python"),

@@ -126,42 +126,42 @@ class _Sweep:
     def __init__(self, named_after: str) -> None:
         self.root = Frame("", "section")
         self.operators: dict[str, OperatorTime] = {}
-        self._python = named_after
+        self._kind = named_after
         self._forward: dict[int, tuple[str, ...]] = {}  # number of a node of the graph -> the frames it was made in
         self._of_stack: dict[str, tuple[str, ...]] = {}
 
     def run(self, rows: Iterable[tuple[Any, ...]], section: Frame) -> None:
         """Take the events and launches of one thread into a frame."""
-        open_: list[tuple[int, Frame, tuple[str, ...], OperatorTime | None]] = []
+        # Of each frame that is open: its end, itself, the names around it, the operator around it, is it backward?
+        open_: list[tuple[int, Frame, tuple[str, ...], OperatorTime | None, bool]] = []
         backward = self.root.child("backward", "section")
         for start, end, name, category, sequence, is_backward, stack, device_ns in rows:
             while open_ and open_[-1][0] <= start:
                 open_.pop()
-            _, parent, frames, outer = open_[-1] if open_ else (0, section, (), None)
+            _, parent, frames, operator, in_backward = open_[-1] if open_ else (0, section, (), None, False)
             if category is None:
                 self.launched(parent, name, device_ns)
-                if outer is not None:
-                    outer.device_ns += device_ns
+                if operator is not None:
+                    operator.device_ns += device_ns
                 continue
-            own: OperatorTime | None = None
+            if not open_ and not is_backward:
+                self._widen(section, end - start)
             if category == Category.PYTHON:
                 frames = (*frames, name)
-                parent = parent.child(name, self._python)
+                parent = parent.child(name, self._kind)
             else:
-                if is_backward and outer is None:
-                    parent, frames = self._inside(backward, self._forward.get(sequence, ())), ()
+                if is_backward and not in_backward:
+                    parent, frames, in_backward = self._inside(backward, self._forward.get(sequence, ())), (), True
                     self._widen(backward, end - start)
-                elif outer is None and stack and not frames:
+                elif stack and not frames and not in_backward:
                     frames = self._frames(stack)
                     parent = self._inside(parent, frames, end - start)
                 if not is_backward and sequence is not None and sequence >= 0:
                     self._forward[sequence] = frames
                 parent = parent.child(name, "operator")
-                own = self._operator(name, end - start, outer)
-            if not open_ and not is_backward:
-                self._widen(section, end - start)
+                operator = self._operator(name, end - start, operator)
             self._widen(parent, end - start)
-            open_.append((end, parent, frames, own))
+            open_.append((end, parent, frames, operator, in_backward))
 
     def launched(self, frame: Frame, name: str, time: int) -> None:
         """A kernel that was launched in a frame."""
@@ -179,7 +179,7 @@ class _Sweep:
 
     def _inside(self, frame: Frame, names: Iterable[str], time: int = 0) -> Frame:
         for name in names:
-            frame = frame.child(name, self._python)
+            frame = frame.child(name, self._kind)
             if time:
                 self._widen(frame, time)
         return frame
