@@ -56,6 +56,20 @@ def test_small_findings_are_hidden(tmp_path: Path, capsys: Output) -> None:
     assert "0.5%  NT401  device memory is allocated or freed 1 x in a step" in full
 
 
+def test_memory_that_is_lost_is_stated_in_its_own_unit(tmp_path: Path, capsys: Output) -> None:
+    folder = write_npu_profile(tmp_path)
+    header = "Component,Timestamp(us),Total Allocated(MB),Total Reserved(MB),Total Active(MB),Stream Ptr,Device Type"
+    record = folder / "ASCEND_PROFILER_OUTPUT" / "memory_record.csv"
+    record.write_text(f"{header}\nPTA,1736408883001500.000,8192,10240,8192,1,NPU:0\n")
+    analysed(folder)
+    said = capsys.readouterr().out
+    assert "up to -2.15 GB  NT402  at the peak 2.15 GB of 10.74 GB reserved memory are in no tensor" in said
+    assert "memory at its peak 8.59 GB, reserved 10.74 GB" in said
+    code, (profile,) = document(capsys, folder)
+    assert code == 1
+    assert [one["saved_bytes"] for one in profile["findings"] if one["code"] == "NT402"] == [2 * 2**30]
+
+
 def test_chinese(tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NPUPORT_LANG", "zh")
     analysed(write_npu_profile(tmp_path))

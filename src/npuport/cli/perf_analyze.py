@@ -150,16 +150,14 @@ def _average_parts(rank: RankAnalysis) -> dict[Part, int]:
 
 
 def _finding(rank: RankAnalysis, number: int, finding: PerformanceFinding) -> Iterator[str]:
+    from npuport.cli.perf_metrics import saved_memory
     from npuport.report.doctor_text import said
     from npuport.report.language import translate
     from npuport.report.text import printable
 
-    gain = translate("up to -{time} ms", time=_ms(finding.gain_ns))
-    share = f"{rank.share(finding):.1%}"
-    if finding.saved_bytes:
-        gain, share = translate("up to -{size} GB", size=f"{finding.saved_bytes / 1e9:,.2f}"), translate("memory")
+    gain = translate("up to -{time} ms", time=_ms(finding.gain_ns)) + f"  {rank.share(finding):.1%}"
     place = printable(Path(finding.line).name) + "  " if finding.line else ""
-    yield f"  {number}  {gain}  {share}  {finding.code}  {place}{said(finding.seen)}"
+    yield f"  {number}  {saved_memory(finding) or gain}  {finding.code}  {place}{said(finding.seen)}"
     yield f"     → {said(finding.fix)}"
 
 

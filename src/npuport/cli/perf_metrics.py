@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from npuport.performance.findings.base import PerformanceFinding
     from npuport.performance.memory_use import MemoryPeak
     from npuport.performance.metrics import Bandwidth, Metrics
 
@@ -105,6 +106,13 @@ def _no_peak(metrics: Metrics) -> str:
         chip=printable(metrics.chip),
         dtype=printable(metrics.dtype),
     )
+
+
+def saved_memory(finding: PerformanceFinding) -> str:
+    """What a finding could gain in memory; empty for those that cost time."""
+    from npuport.report.language import translate
+
+    return translate("up to -{size} GB", size=f"{finding.saved_bytes / 1e9:,.2f}") if finding.saved_bytes else ""
 
 
 def memory_lines(metrics: Metrics) -> Iterator[str]:

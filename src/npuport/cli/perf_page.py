@@ -42,6 +42,7 @@ def rank_on_page(
 
 
 def _finding(rank: RankAnalysis, one: PerformanceFinding) -> dict[str, Any]:
+    from npuport.cli.perf_metrics import saved_memory
     from npuport.report.doctor_text import said
     from npuport.report.text import printable
 
@@ -56,6 +57,7 @@ def _finding(rank: RankAnalysis, one: PerformanceFinding) -> dict[str, Any]:
         "cost_ns": one.cost_ns,
         "gain_ns": one.gain_ns,
         "share": rank.share(one),
+        "saved": saved_memory(one),
         "confidence": one.confidence.value,
         "basis": str(one.basis) if one.basis is not None else "",
         "events": len(one.events),

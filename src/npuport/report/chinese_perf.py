@@ -331,7 +331,6 @@ PERFORMANCE_SENTENCES = {
     ),
     "at the peak less than 1 GB of the reserved memory is unused": "峰值时未使用的预留内存不到 1 GB",
     "up to -{size} GB": "最多 -{size} GB",
-    "memory": "内存",
     "kernels run {time} ms in a step while the AI cores are at {lowest} MHz instead of {highest} MHz": (
         "每步有 {time} ms 的 kernel 运行时 AI Core 频率降到 {lowest} MHz，而不是 {highest} MHz"
     ),

@@ -244,7 +244,7 @@ function inTimeline(number) {
 
 function finding(one, number) {
   const made = element("article", `advice ${one.share >= 0.1 ? "high" : one.share >= 0.03 ? "medium" : ""}`), head = element("div", "head");
-  head.append(element("b", "", number + 1), element("span", "gain", `${fill(words.gain, { time: ms(one.gain_ns) })} · ${percent(one.share)}`), element("span", "mono", one.place), element("span", "soft", `${one.code} · ${fill(words.costs, { time: ms(one.cost_ns) })} · ${words.confidence}: ${words[one.confidence]}`));
+  head.append(element("b", "", number + 1), element("span", "gain", one.saved || `${fill(words.gain, { time: ms(one.gain_ns) })} · ${percent(one.share)}`), element("span", "mono", one.place), element("span", "soft", `${one.code} · ${fill(words.costs, { time: ms(one.cost_ns) })} · ${words.confidence}: ${words[one.confidence]}`));
   const jump = details && details.timelines.length ? inTimeline(number) : null;
   if (jump) {
     const button = element("button", "plain", words.show);
