@@ -13,6 +13,10 @@ import npuport
 from npuport.errors import UserError
 from npuport.facts import all_environment_checks, all_package_faults, all_preflight_checks
 from npuport.findings import Applicability
+from npuport.llm.planning.activations import head_activations, layer_activations
+from npuport.llm.planning.layout import Job, Kernels, Layout, framework
+from npuport.llm.planning.memory import Moment, estimate
+from npuport.llm.planning.model import Model
 from npuport.performance.step_split import Part
 from npuport.report.chinese import SENTENCES
 from npuport.report.groups import Group
@@ -51,11 +55,21 @@ def sentences() -> set[str]:
     for path in (PACKAGE / "report" / "templates").glob("*.j2"):
         for _, sentence, noun in IN_TEMPLATE.findall(path.read_text(encoding="utf-8")):
             found |= {sentence} if sentence else {f"{{number}} {noun}", f"{{number}} {noun}s"}
-    found |= {part.value for part in Part}
+    found |= {part.value for part in Part} | names_of_memory()
     found |= {entry.why for entry in all_environment_checks()}
     found |= {text for fault in all_package_faults() for text in (fault.cause, fault.fix)}
     found |= {text for check in all_preflight_checks() for text in (check.why, check.next_step)}
     return found - MADE_ELSEWHERE
+
+
+def names_of_memory() -> set[str]:
+    """The parts, terms and moments of `npuport plan`."""
+    model, offered = Model(1, 8, 1, 1, 8, 8, 8), framework("deepspeed")
+    parts = estimate(model, Job(1, 1, 8, 1), Layout(1, 1, 1, 1, 1, 0, "none", 1, 1), offered).parts
+    kernels: tuple[Kernels, ...] = ("fused", "modules")
+    terms = {name for one in kernels for name in layer_activations(model, one, "none", 8)}
+    terms |= {name for one in kernels for name in head_activations(model, one)}
+    return {*parts, *terms, *layer_activations(model, "fused", "full", 8), *(moment.value for moment in Moment)}
 
 
 def placeholders(text: str) -> set[str]:

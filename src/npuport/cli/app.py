@@ -16,6 +16,7 @@ from npuport.cli.explain import explain
 from npuport.cli.guide import guide
 from npuport.cli.launch import launch
 from npuport.cli.perf import app as perf
+from npuport.cli.plan import plan
 from npuport.cli.precision import app as precision
 from npuport.cli.run import run
 from npuport.cli.shared import guard
@@ -37,6 +38,7 @@ app.command(short_help="Write a migration guide for one source tree.")(guard()(g
 app.command(short_help="Say what on this machine keeps training from running on an NPU.")(guard()(doctor))
 app.command(short_help="Explain a rule, torch.cuda name, variable, library or chip.")(guard()(explain))
 app.command(short_help="Turn a CUDA job's launcher into one for NPUs.")(guard()(launch))
+app.command(short_help="Divide the training of a large model over devices.")(guard()(plan))
 app.add_typer(precision, name="precision")
 app.add_typer(perf, name="perf")
 app.add_typer(data, name="data")

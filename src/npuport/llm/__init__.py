@@ -1,1 +1,1 @@
-"""Large language models: their training data."""
+"""Large language models: their training data, and how their training is divided over devices."""

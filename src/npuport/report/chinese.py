@@ -7,6 +7,7 @@ from npuport.report.chinese_checking import CHECKING_SENTENCES
 from npuport.report.chinese_data import DATA_SENTENCES
 from npuport.report.chinese_doctor import DOCTOR_SENTENCES
 from npuport.report.chinese_launch import LAUNCH_SENTENCES
+from npuport.report.chinese_parallel import PARALLEL_SENTENCES
 from npuport.report.chinese_perf import PERFORMANCE_SENTENCES
 from npuport.report.chinese_perf_page import PERFORMANCE_PAGE_SENTENCES
 from npuport.report.chinese_plan import PLAN_SENTENCES
@@ -251,6 +252,7 @@ SENTENCES = {
     **CHECKING_SENTENCES,
     **PRECISION_SENTENCES,
     **RECORDING_SENTENCES,
+    **PARALLEL_SENTENCES,
     **PERFORMANCE_SENTENCES,
     **PERFORMANCE_PAGE_SENTENCES,
     **PREFLIGHT_SENTENCES,

@@ -1,0 +1,1 @@
+"""Memory, communication and choice of a parallel layout, by published formulas. Nothing here needs torch."""
