@@ -81,7 +81,6 @@ def test_training_of_a_whole_model(simulated: Simulated, tmp_path: Path) -> None
         name, recompute = case.split()
         model = model_from(tmp_path / name)
         found = stage_memory(model, Job(1, 1, SEQUENCE, BATCH), layout(recompute, 1), policy, 0)  # type: ignore[arg-type]
-        print(case, peak, found.total / peak, found)
         assert found.total == pytest.approx(peak, rel=0.1), (case, found)
 
 
@@ -92,5 +91,4 @@ def test_training_of_a_model_that_fsdp_divides(simulated: Simulated, tmp_path: P
         job = Job(1, 2, SEQUENCE, 2 * BATCH)
         parts = dict(estimate(model, job, layout(recompute, 2), framework("fsdp")).parts)  # type: ignore[arg-type]
         parts.pop("HCCL buffers")  # not the allocator's
-        print(case, peak, sum(parts.values()) / peak, parts)
         assert sum(parts.values()) == pytest.approx(peak, rel=0.1), (case, parts)
