@@ -64,6 +64,9 @@ CHECKING_SENTENCES = {
         "a row of the mask hides everything, and the softmax of nothing but -inf is NaN: let each row see one place "
         "(a padding row itself), or use a large negative number"
     ): "掩码有一行遮住了全部，而全为 -inf 的 softmax 是 NaN：请让每行至少看到一处（填充行看到自身），或改用很大的负数",
+    (
+        "a softmax makes NaN: a row of its mask hides everything, or +inf came in (statistics do not tell which)"
+    ): "softmax 产生了 NaN：mask 的某一行遮住了全部位置，或输入中有 +inf（统计量无法区分）",
     "a softmax makes NaN although no row of its mask hides everything": "softmax 产生 NaN，但其掩码没有一行遮住全部",
     "infinite inputs become NaN (inf - inf, or 0 x inf)": "无穷输入变成 NaN（inf - inf，或 0 x inf）",
     "finite inputs become NaN": "有限输入变成 NaN",

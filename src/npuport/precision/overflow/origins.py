@@ -141,7 +141,11 @@ class _Flow:
         if is_collective(call.operator):
             return "received", None if inputs else say("NaN or infinite values come from other ranks")
         if any(one.nans for one in content) and not had_nan:
-            if inputs and self._hides_everything(call, inputs):
+            hides = self._hides_everything(call, inputs) if inputs else False
+            if hides is None:
+                return "NaN", say("a softmax makes NaN: a row of its mask hides everything, or +inf came in "
+                                  "(statistics do not tell which)")  # fmt: skip
+            if hides:
                 return "masked row", say("a row of the mask hides everything, and the softmax of nothing but -inf is "
                                          "NaN: let each row see one place (a padding row itself), or use a large "
                                          "negative number")  # fmt: skip
@@ -158,15 +162,17 @@ class _Flow:
                                    end=f"{LARGEST.get(dtype, math.inf):.5g}")  # fmt: skip
         return "", None
 
-    def _hides_everything(self, call: Call, inputs: list[TensorRef]) -> bool:
-        """Whether a softmax has a row of nothing but -inf. Statistics do not tell, nor does the mask of a fused
-        attention: there it is likely, for nothing else makes NaN of it."""
+    def _hides_everything(self, call: Call, inputs: list[TensorRef]) -> bool | None:
+        """Whether a softmax has a row of nothing but -inf; None where statistics do not tell. The mask of a fused
+        attention is not looked at: if no +inf came in, nothing else makes NaN of it."""
         if not any(name in short_name(call) for name in _SOFTMAX):
             return False
-        dim = call.arguments[1] if len(call.arguments) > 1 else None
         source = inputs[0]
-        if source.storage not in self._step.storages or not isinstance(dim, int) or "softmax" not in short_name(call):
-            return True
+        if source.storage not in self._step.storages:
+            return None
+        dim = call.arguments[1] if len(call.arguments) > 1 else None
+        if not isinstance(dim, int) or "softmax" not in short_name(call):
+            return not any(self._values.of(ref).positive for ref in inputs)
         return bool(self._step.tensor(source).isneginf().all(dim).any())
 
     def _saturated(self, call: Call) -> Iterator[Origin]:
