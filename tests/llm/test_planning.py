@@ -64,7 +64,7 @@ def test_a_layer_is_korthikantis_without_dropout_and_scores() -> None:
 )
 def test_bytes_of_a_parameter(name: str, zero: int, data: int, bytes_of_a_parameter: float) -> None:
     layout = Layout(1, 1, data, 1, 1, zero, "full", 1, 2)
-    parts = stage_memory(LLAMA_7B, Job(1, data, 128, 8), layout, framework(name).policy, 0).parts
+    parts = stage_memory(LLAMA_7B, Job(1, data, 128, 8), layout, framework(name), 0).parts
     total = parts["parameters"] + parts["gradients"] + parts["optimizer"]
     assert total == pytest.approx(bytes_of_a_parameter * LLAMA_7B.parameters)
 
@@ -77,11 +77,11 @@ def test_stages_hold_every_parameter_once() -> None:
 
 
 def test_the_first_stage_keeps_a_micro_batch_for_each_stage() -> None:
-    policy, job = framework("megatron").policy, Job(1, 4, 4096, 64)
+    offered, job = framework("megatron"), Job(1, 4, 4096, 64)
     layout = Layout(1, 4, 1, 1, 1, 0, "none", 1, 64)
-    first, third = (stage_memory(LLAMA_7B, job, layout, policy, stage).parts["activations"] for stage in (0, 2))
+    first, third = (stage_memory(LLAMA_7B, job, layout, offered, stage).parts["activations"] for stage in (0, 2))
     assert first == pytest.approx(2 * third, rel=0.01)
-    few = stage_memory(LLAMA_7B, job, Layout(1, 4, 1, 1, 1, 0, "none", 1, 2), policy, 0).parts["activations"]
+    few = stage_memory(LLAMA_7B, job, Layout(1, 4, 1, 1, 1, 0, "none", 1, 2), offered, 0).parts["activations"]
     assert few == pytest.approx(first / 2, rel=0.01)
 
 
@@ -127,14 +127,14 @@ def test_what_is_sent() -> None:
 
 
 def test_experts_are_divided() -> None:
-    policy, job = framework("megatron").policy, Job(1, 8, 4096, 64)
+    offered, job = framework("megatron"), Job(1, 8, 4096, 64)
     whole, divided = (Layout(1, 1, 8, 1, expert, 1, "full", 1, 8) for expert in (1, 8))
     shared, experts = stage_parameters(MIXTRAL, divided, 0)
     assert experts * 8 == stage_parameters(MIXTRAL, whole, 0)[1] and shared + 8 * experts == MIXTRAL.parameters
     # Their optimizer was divided among eight ranks before, and each rank has an eighth of them now: the same.
-    before, after = (stage_memory(MIXTRAL, job, one, policy, 0).parts["optimizer"] for one in (whole, divided))
+    before, after = (stage_memory(MIXTRAL, job, one, offered, 0).parts["optimizer"] for one in (whole, divided))
     assert before == pytest.approx(after)
-    assert communication(MIXTRAL, job, divided, policy)["EP"] > 0
+    assert communication(MIXTRAL, job, divided, offered.policy)["EP"] > 0
 
 
 def test_nothing_fits() -> None:

@@ -16,7 +16,7 @@ import torch_npu  # noqa: F401
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
 
-SEQUENCE, BATCH = 512, 2
+SEQUENCE, BATCH = 256, 2
 
 
 def built(folder: Path) -> PreTrainedModel:

@@ -37,28 +37,25 @@ class Memory:
 
 
 def estimate(model: Model, job: Job, layout: Layout, framework: Framework) -> Memory:
-    """The peak of the fullest device, with the buffers of communication."""
-    found = max(_stages(model, job, layout, framework.policy), key=lambda one: one.total)
-    buffers = {
-        "communication buffers": framework_buffers(model, layout, framework),
-        "HCCL buffers": hccl_buffers(layout),
-    }
-    return Memory(found.stage, found.moment, {**found.parts, **buffers})
+    """The peak of the fullest device."""
+    found = max(_stages(model, job, layout, framework), key=lambda one: one.total)
+    return Memory(found.stage, found.moment, {**found.parts, "HCCL buffers": hccl_buffers(layout)})
 
 
-def _stages(model: Model, job: Job, layout: Layout, policy: Policy) -> Iterator[Memory]:
+def _stages(model: Model, job: Job, layout: Layout, framework: Framework) -> Iterator[Memory]:
     """The first stage keeps the most micro-batches, the last one has the logits; those between have less."""
     for stage in sorted({0, layout.pipeline - 1}):
-        yield stage_memory(model, job, layout, policy, stage)
+        yield stage_memory(model, job, layout, framework, stage)
 
 
-def stage_memory(model: Model, job: Job, layout: Layout, policy: Policy, stage: int) -> Memory:
-    """The peak of one stage, without buffers of communication.
+def stage_memory(model: Model, job: Job, layout: Layout, framework: Framework, stage: int) -> Memory:
+    """The peak of one stage, without HCCL's buffers.
 
     1F1B: stage i holds min(p - i, m) micro-batches (Narayanan et al. 2021, section 2.2). With sequence parallelism
     every term of a layer is divided by the tensor-parallel size (Korthikanti et al. 2022, equation 4), and context
     parallelism divides the tokens.
     """
+    policy = framework.policy
     tokens = job.sequence * layout.micro_batch / (layout.tensor * layout.context)
     layers = model.layers // layout.pipeline
     kept = _kept(model, layout, policy, job.sequence)
@@ -87,8 +84,18 @@ def stage_memory(model: Model, job: Job, layout: Layout, policy: Policy, stage: 
     if has_head:
         moments.append((Moment.LOSS, early, activations, tokens * sum(head.values())))
     candidates = [
-        Memory(stage, name, {**fixed, "gradients": gradient, "activations": saved, "working memory": working})
-        for name, gradient, saved, working in moments
+        Memory(
+            stage,
+            moment,
+            {
+                **fixed,
+                "gradients": gradient,
+                "activations": saved,
+                "working memory": working,
+                "communication buffers": framework_buffers(model, layout, framework, moment),
+            },
+        )
+        for moment, gradient, saved, working in moments
     ]
     return max(candidates, key=lambda one: one.total)
 
@@ -143,15 +150,18 @@ def hccl_buffers(layout: Layout) -> float:
     return float(_HCCL_GROUP * (groups + 1)) if groups else 0.0
 
 
-def framework_buffers(model: Model, layout: Layout, framework: Framework) -> float:
-    """What the framework gathers or puts into buckets, in bytes."""
+def framework_buffers(model: Model, layout: Layout, framework: Framework, moment: Moment) -> float:
+    """What the framework gathers or puts into buckets at that moment, in bytes."""
     buffers = 0.0
     if framework.name == "deepspeed" and layout.zero:
         # One bucket to reduce, one to gather.
         buffers += 2 * 2 * min(DEEPSPEED_BUCKET, model.parameters)
     if layout.zero == 3:
-        # In 16 bits: a layer in use, the next one being gathered and one layer's whole gradients; embedding and head,
-        # which stay gathered, and their gradients.
+        # In 16 bits. Embedding and head stay gathered until the backward pass ends, when their gradients are reduced.
+        # While a layer's backward runs, it is whole, with its gradients, and the next one is being gathered.
         ends = model.parameters - model.layers * model.layer_parameters
-        buffers += 2 * (3 * model.layer_parameters + 2 * ends)
+        layers, tables = {Moment.LOSS: (0, 1), Moment.LAYER: (3, 2), Moment.BACKWARD_ENDS: (2, 2), Moment.STEP: (0, 0)}[
+            moment
+        ]
+        buffers += 2 * (layers * model.layer_parameters + tables * ends)
     return buffers
