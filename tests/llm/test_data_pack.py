@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-from npuport.cli import main
 
 np = pytest.importorskip("numpy")
 pa = pytest.importorskip("pyarrow")
@@ -18,6 +16,7 @@ import pyarrow.parquet  # noqa: E402
 
 from npuport.llm.packing import megatron  # noqa: E402
 
+Npuport = Callable[..., int]
 ROLES = ("--role", "user=100", "--role", "assistant=101", "--end-of-turn", "99")
 DIALOGUES = [
     [("user", [1, 2, 3]), ("assistant", [4, 5]), ("user", [6]), ("assistant", [7, 8])],
@@ -28,13 +27,6 @@ DIALOGUES = [
 ]
 FIRST = [100, 1, 2, 3, 99, 101, 4, 5, 99, 100, 6, 99, 101, 7, 8, 99]
 FIRST_LABELS = [-100] * 6 + [4, 5, 99] + [-100] * 4 + [7, 8, 99]
-
-
-def npuport(monkeypatch: pytest.MonkeyPatch, *argv: object) -> int:
-    monkeypatch.setattr(sys, "argv", ["npuport", *map(str, argv)])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    return int(ended.value.code or 0)
 
 
 @pytest.fixture
@@ -49,10 +41,10 @@ def fine_tuning(form: str, source: Path, output: Path) -> list[object]:
     return ["data", "pack", source, "-o", output, "--for", "fine-tuning", "--max-length", 16, "--format", form, *ROLES]
 
 
-def test_arrow_is_read_back_by_datasets(dialogues: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_arrow_is_read_back_by_datasets(dialogues: Path, tmp_path: Path, npuport: Npuport) -> None:
     datasets = pytest.importorskip("datasets")
     out = tmp_path / "packed"
-    assert npuport(monkeypatch, *fine_tuning("arrow", dialogues, out)) == 0
+    assert npuport(*fine_tuning("arrow", dialogues, out)) == 0
     rows = list(datasets.load_from_disk(str(out)))
     assert rows[0]["input_ids"] == FIRST
     assert rows[0]["labels"] == FIRST_LABELS
@@ -63,12 +55,10 @@ def test_arrow_is_read_back_by_datasets(dialogues: Path, tmp_path: Path, monkeyp
     assert datasets.load_from_disk(str(out)).select([1, 0]).map(lambda row: {"n": len(row["input_ids"])})[0]["n"] == 16
 
 
-def test_indexed_data_sets_are_read_back_by_megatron_core(
-    dialogues: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_indexed_data_sets_are_read_back_by_megatron_core(dialogues: Path, tmp_path: Path, npuport: Npuport) -> None:
     indexed = pytest.importorskip("megatron.core.datasets.indexed_dataset", exc_type=ImportError)
     out = tmp_path / "packed"
-    assert npuport(monkeypatch, *fine_tuning("megatron", dialogues, out)) == 0
+    assert npuport(*fine_tuning("megatron", dialogues, out)) == 0
     read = {
         field: indexed.IndexedDataset(str(out / f"packed_packed_{field}_document"))
         for field in ("input_ids", "labels", "attention_mask")
@@ -79,32 +69,30 @@ def test_indexed_data_sets_are_read_back_by_megatron_core(
     assert [len(one) for one in read.values()] == [4, 4, 4]
 
 
-def test_the_index_has_the_bytes_that_the_format_names(
-    dialogues: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_index_has_the_bytes_that_the_format_names(dialogues: Path, tmp_path: Path, npuport: Npuport) -> None:
     out = tmp_path / "packed"
-    assert npuport(monkeypatch, *fine_tuning("megatron", dialogues, out)) == 0
+    assert npuport(*fine_tuning("megatron", dialogues, out)) == 0
     index = (out / "packed_packed_labels_document.idx").read_bytes()
     assert index[:34] == b"MMIDIDX\0\0" + bytes([1, *[0] * 7, 4, 4, *[0] * 7, 5, *[0] * 7])
     assert len(index) == 34 + 4 * 4 + 4 * 8 + 5 * 8
     assert megatron.read(out / "packed_packed_labels_document")[0].tolist() == FIRST_LABELS
 
 
-def test_documents_for_megatron_stay_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_documents_for_megatron_stay_whole(tmp_path: Path, npuport: Npuport) -> None:
     source, out = tmp_path / "ids.parquet", tmp_path / "packed"
     rows = [[1, 2, 3], [], [4, 5]]
     pyarrow.parquet.write_table(pa.table({"ids": rows}), source)
     options = ("--for", "pretraining", "--max-length", 4, "--field", "ids", "--end-of-document", 0)
-    assert npuport(monkeypatch, "data", "pack", source, "-o", out, "--format", "megatron", *options) == 0
+    assert npuport("data", "pack", source, "-o", out, "--format", "megatron", *options) == 0
     found = [one.tolist() for one in megatron.read(out / "packed_text_document")]
     assert found == [[1, 2, 3, 0], [0], [4, 5, 0]]
     assert json.loads((out / "statistics.json").read_text())["tokens"]["packed"] == 8
 
 
-def test_tensors_are_read_back_by_torch(dialogues: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tensors_are_read_back_by_torch(dialogues: Path, tmp_path: Path, npuport: Npuport) -> None:
     torch: Any = pytest.importorskip("torch")
     out = tmp_path / "packed"
-    assert npuport(monkeypatch, *fine_tuning("pt", dialogues, out)) == 0
+    assert npuport(*fine_tuning("pt", dialogues, out)) == 0
     read = torch.load(out / "samples.pt")
     assert read["input_ids"].shape == (4, 16)
     assert read["labels"][0].tolist() == FIRST_LABELS
@@ -112,10 +100,10 @@ def test_tensors_are_read_back_by_torch(dialogues: Path, tmp_path: Path, monkeyp
 
 
 def test_what_became_of_every_token_is_said(
-    dialogues: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    dialogues: Path, tmp_path: Path, npuport: Npuport, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "packed"
-    assert npuport(monkeypatch, *fine_tuning("arrow", dialogues, out), "--too-long", "cut") == 0
+    assert npuport(*fine_tuning("arrow", dialogues, out), "--too-long", "cut") == 0
     said = capsys.readouterr().out
     assert f"longer than a sample: {dialogues}:5" in said
     assert f"empty, in no sample: {dialogues}:4" in said
@@ -131,7 +119,7 @@ def test_what_became_of_every_token_is_said(
     }
 
 
-def test_labels_beside_ids_say_what_is_learned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_labels_beside_ids_say_what_is_learned(tmp_path: Path, npuport: Npuport) -> None:
     ids, labels = [[5, 6, 7], [8, 9]], [[-100, 6, 7], [-100, 9]]
     table = pa.table({"input_ids": ids, "labels": labels})
     pyarrow.parquet.write_table(table, tmp_path / "a.parquet")
@@ -140,7 +128,7 @@ def test_labels_beside_ids_say_what_is_learned(tmp_path: Path, monkeypatch: pyte
     for name in ("a.parquet", "b.jsonl"):
         out = tmp_path / f"packed-{name}"
         options = ("--for", "fine-tuning", "--max-length", 6, "--labels", "labels", "--format", "megatron")
-        assert npuport(monkeypatch, "data", "pack", tmp_path / name, "-o", out, *options) == 0
+        assert npuport("data", "pack", tmp_path / name, "-o", out, *options) == 0
         (row,) = megatron.read(out / f"packed-{name}_packed_labels_document")
         assert row.tolist() == [-100, 6, 7, -100, 9, -100]
 
@@ -155,17 +143,17 @@ def test_labels_beside_ids_say_what_is_learned(tmp_path: Path, monkeypatch: pyte
     ],
 )
 def test_a_bad_record_is_named_and_nothing_is_left_behind(
-    line: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    line: str, told: str, tmp_path: Path, npuport: Npuport, capsys: pytest.CaptureFixture[str]
 ) -> None:
     source = tmp_path / "dialogues.jsonl"
     source.write_text('{"messages": [{"role": "user", "content": [1]}]}\n' + line + "\n", encoding="utf-8")
-    assert npuport(monkeypatch, *fine_tuning("arrow", source, tmp_path / "packed")) == 2
+    assert npuport(*fine_tuning("arrow", source, tmp_path / "packed")) == 2
     assert told in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["dialogues.jsonl"]
 
 
 def test_a_folder_that_holds_something_is_left_alone(
-    dialogues: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    dialogues: Path, npuport: Npuport, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert npuport(monkeypatch, *fine_tuning("arrow", dialogues, dialogues.parent)) == 2
+    assert npuport(*fine_tuning("arrow", dialogues, dialogues.parent)) == 2
     assert "choose another folder" in capsys.readouterr().err

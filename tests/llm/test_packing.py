@@ -103,7 +103,11 @@ def test_bounds_positions_and_numbers_keep_each_dialogue_to_itself(records: Ragg
 def test_every_token_of_a_document_is_read_once_and_learned_once(records: Ragged, max_length: int, piece: int) -> None:
     end = 50_000
     stream = [token for i in range(len(records)) for token in [*_row(records, i), end]]
-    parts = [records.taken(np.arange(i, min(i + piece, len(records)))) for i in range(0, len(records), piece)]
+    rows = [_row(records, i) for i in range(len(records))]
+    parts = [
+        ragged(rows[i : i + piece], [[True] * len(row) for row in rows[i : i + piece]], i)
+        for i in range(0, len(rows), piece)
+    ]
     batches = list(documents.pack((documents.ended(part, end) for part in parts), max_length, PAD))
     read = [token for samples in batches for token in samples.input_ids[samples.sequence_ids > 0].tolist()]
     assert read == stream

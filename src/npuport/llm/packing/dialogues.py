@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,15 +38,15 @@ def fit(dialogues: Ragged, max_length: int, too_long: str) -> Fitted:
     if not (long.any() or empty.any()):
         return Fitted(dialogues, *named, cut_tokens=0)
     if too_long == "split":
+        # The tokens stay where they are, with more ends among them.
         pieces = -(-lengths // max_length)
         which = np.repeat(np.arange(len(lengths)), pieces)
-        inside = counting(pieces) * max_length
-        kept = np.minimum(lengths[which] - inside, max_length)
-        starts = dialogues.offsets[which] + inside
-    else:
-        which = np.flatnonzero(~empty if too_long == "cut" else ~(empty | long))
-        kept, starts = np.minimum(lengths[which], max_length), dialogues.offsets[which]
-    where = spread(starts, kept)
+        kept = np.minimum(lengths[which] - counting(pieces) * max_length, max_length)
+        whole = Ragged(dialogues.tokens, dialogues.learned, offsets_of(kept), dialogues.records[which])
+        return Fitted(whole, *named, cut_tokens=0)
+    which = np.flatnonzero(~empty if too_long == "cut" else ~(empty | long))
+    kept = np.minimum(lengths[which], max_length)
+    where = spread(dialogues.offsets[which], kept)
     fitted = Ragged(dialogues.tokens[where], dialogues.learned[where], offsets_of(kept), dialogues.records[which])
     return Fitted(fitted, *named, cut_tokens=int(lengths.sum() - kept.sum()))
 
@@ -60,31 +61,40 @@ def predictable(pieces: Ragged) -> Mask:
 def pack(pieces: Ragged, max_length: int, pad: int) -> Samples:
     """Samples of dialogues that fit (none of them empty), in the order of the input where lengths allow it."""
     sample_of = best_fit(pieces.lengths, max_length)
-    ordered = pieces.taken(np.argsort(sample_of, kind="stable"))
-    sample_of = np.sort(sample_of, kind="stable")
-    number = int(sample_of[-1]) + 1 if len(sample_of) else 0
-    lengths, per_sample = ordered.lengths, np.bincount(sample_of, minlength=number)
-    filled = np.bincount(sample_of, weights=lengths, minlength=number).astype(np.int64)
-    first = offsets_of(per_sample)
+    order = np.argsort(sample_of, kind="stable")
+    lengths, sample_of = pieces.lengths[order], sample_of[order]
+    per_sample = np.bincount(sample_of)
+    before, first = offsets_of(lengths), offsets_of(per_sample)
+    filled = np.diff(before[first])
     # Where each dialogue begins within its own sample.
-    inside = ordered.offsets[:-1] - np.repeat(ordered.offsets[first[:-1]], per_sample)
-    where = spread(sample_of * max_length + inside, lengths)
+    inside = before[:-1] - np.repeat(before[first[:-1]], per_sample)
 
-    shape = (number, max_length)
+    shape = (len(per_sample), max_length)
     input_ids = np.full(shape, pad, dtype=np.int32)
     labels = np.full(shape, IGNORED, dtype=np.int32)
-    numbers = np.zeros(shape, dtype=np.int32)
-    # Padding counts from 0 where the dialogues end.
-    positions = np.maximum(np.arange(max_length, dtype=np.int32)[None, :] - filled[:, None].astype(np.int32), 0)
-    input_ids.reshape(-1)[where] = ordered.tokens
-    labels.reshape(-1)[where] = np.where(predictable(ordered), ordered.tokens, np.int32(IGNORED))
-    numbers.reshape(-1)[where] = np.repeat(counting(per_sample) + 1, lengths)
-    positions.reshape(-1)[where] = counting(lengths)
+    position_ids, sequence_ids = np.zeros(shape, dtype=np.int32), np.zeros(shape, dtype=np.int32)
+    flat = [values.reshape(-1) for values in (input_ids, labels, position_ids, sequence_ids)]
+    learned = np.where(predictable(pieces), pieces.tokens, np.int32(IGNORED))
+    counted = np.arange(max_length, dtype=np.int32)
+    numbers = counting(per_sample) + 1
+    # Copies of slices: index arrays would move four times as many bytes as the tokens themselves.
+    for to, start, length, number in _together(
+        sample_of * max_length + inside, pieces.offsets[order], lengths, numbers
+    ):
+        flat[0][to : to + length] = pieces.tokens[start : start + length]
+        flat[1][to : to + length] = learned[start : start + length]
+        flat[2][to : to + length] = counted[:length]
+        flat[3][to : to + length] = number
+    for row, used in zip(position_ids, filled.tolist(), strict=True):
+        row[used:] = counted[: max_length - used]
 
-    padded = filled < max_length
-    ends_offsets = offsets_of(per_sample + padded)
+    ends_offsets = offsets_of(per_sample + (filled < max_length))
     ends = np.full(int(ends_offsets[-1]), max_length, dtype=np.int64)
     records = np.full(len(ends), -1, dtype=np.int64)
-    places = spread(ends_offsets[:-1], per_sample)
-    ends[places], records[places] = inside + lengths, ordered.records
-    return Samples(input_ids, labels, numbers, positions, ends, ends_offsets, records)
+    of_dialogues = spread(ends_offsets[:-1], per_sample)
+    ends[of_dialogues], records[of_dialogues] = inside + lengths, pieces.records[order]
+    return Samples(input_ids, labels, sequence_ids, position_ids, ends, ends_offsets, records)
+
+
+def _together(*columns: Offsets) -> Iterator[tuple[int, ...]]:
+    return zip(*(column.tolist() for column in columns), strict=True)

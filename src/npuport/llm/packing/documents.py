@@ -6,16 +6,14 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from npuport.llm.packing.ragged import Ragged, offsets_of, spread
+from npuport.llm.packing.ragged import Ragged, offsets_of
 from npuport.llm.packing.samples import IGNORED, Samples
 
 
 def ended(documents: Ragged, end: int) -> Ragged:
     """The documents, each with the token ``end`` behind it."""
-    lengths = documents.lengths
-    offsets = offsets_of(lengths + 1)
-    tokens = np.full(int(offsets[-1]), end, dtype=np.int32)
-    tokens[spread(offsets[:-1], lengths)] = documents.tokens
+    tokens = np.insert(documents.tokens, documents.offsets[1:], np.int32(end))
+    offsets = offsets_of(documents.lengths + 1)
     return Ragged(tokens, np.ones(len(tokens), dtype=np.bool_), offsets, documents.records)
 
 

@@ -35,13 +35,6 @@ class Ragged:
         """Tokens of each sequence."""
         return np.diff(self.offsets)
 
-    def taken(self, order: Offsets) -> Ragged:
-        """The sequences of these numbers, in this order."""
-        lengths = self.lengths[order]
-        offsets = offsets_of(lengths)
-        where = spread(self.offsets[order], lengths)
-        return Ragged(self.tokens[where], self.learned[where], offsets, self.records[order])
-
 
 def offsets_of(lengths: Sequence[int] | Offsets) -> Offsets:
     """Where each sequence begins and the last ends: [sequences + 1]."""

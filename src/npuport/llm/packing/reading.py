@@ -16,7 +16,7 @@ import pyarrow.parquet
 from npuport.errors import UserError
 from npuport.llm.packing.ragged import Ragged
 
-PIECE = 32_768  # records: dialogues are fitted within a piece, at a cost of one sample that is not full
+PIECE = 8_192  # records: dialogues are fitted within a piece, at a cost of one sample that is not full
 
 
 @dataclass(frozen=True)
@@ -101,11 +101,11 @@ def given_ids(batch: pa.RecordBatch, ids: str, labels: str | None, first: int) -
     if column.null_count or (mask is not None and mask.null_count) or not _is_list(column):
         return None
     # A list array's offsets point into all of its values, also when it is a part of a longer array.
-    offsets = column.offsets.to_numpy(zero_copy_only=False).astype(np.int64)
+    offsets = column.offsets.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
     tokens = _values(column, offsets)
     learned = np.ones(len(tokens), dtype=np.bool_)
     if mask is not None:
-        mask_offsets = mask.offsets.to_numpy(zero_copy_only=False).astype(np.int64)
+        mask_offsets = mask.offsets.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
         if not np.array_equal(np.diff(mask_offsets), np.diff(offsets)):
             return None
         learned = _values(mask, mask_offsets) >= 0
@@ -119,4 +119,4 @@ def _is_list(column: pa.Array) -> bool:
 
 def _values(column: pa.Array, offsets: Any) -> Any:
     values = column.values.slice(int(offsets[0]), int(offsets[-1] - offsets[0]))
-    return values.to_numpy(zero_copy_only=False).astype(np.int32)
+    return values.to_numpy(zero_copy_only=False).astype(np.int32, copy=False)

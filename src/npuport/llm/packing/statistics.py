@@ -95,6 +95,6 @@ def _spread(lengths: Any) -> dict[str, float]:
 
 def without_answer(pieces: Ragged) -> Iterable[int]:
     """Records of which no token is in the loss."""
-    learned = np.add.reduceat(np.append(pieces.learned, False).astype(np.int64), pieces.offsets[:-1])
-    silent = {int(record) for record in pieces.records[learned == 0]}
-    return sorted(silent - {int(record) for record in pieces.records[learned > 0]})
+    learned = np.logical_or.reduceat(np.append(pieces.learned, False), pieces.offsets[:-1])
+    silent = {int(record) for record in pieces.records[~learned]}
+    return sorted(silent - {int(record) for record in pieces.records[learned]})
