@@ -85,3 +85,23 @@ def pack(
         ),
         as_json=json_,
     )
+
+
+@app.command(short_help="Show packed samples, with what the loss counts.")
+@guard()
+def inspect(
+    path: Annotated[Path, typer.Argument(metavar="PATH", help="A folder that `npuport data pack` wrote, or its file.")],
+    *,
+    first: Annotated[int, typer.Option("--first", min=0, metavar="N", help="The first sample to show, from 0.")] = 0,
+    number: Annotated[int, typer.Option("--number", min=1, metavar="N", help="Samples to show.")] = 1,
+    tokenizer: Annotated[
+        str, typer.Option("--tokenizer", metavar="FOLDER", help="Show tokens as text.", show_default="ids")
+    ] = "",
+) -> None:
+    """Show packed samples: each dialogue with its bounds and positions, and what the loss counts in it.
+
+    That is green in a terminal, and in [brackets] elsewhere.
+    """
+    from npuport.cli.data_inspect import show
+
+    show(path, first=first, number=number, tokenizer=tokenizer)

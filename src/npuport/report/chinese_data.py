@@ -33,9 +33,17 @@ DATA_SENTENCES = {
     ),
     "{place}: {field} is no list of ids.": ("{place}：{field} 不是 id 列表。"),
     "the records hold text: name its tokenizer with --tokenizer.": ("记录中是文本：请用 --tokenizer 指定 tokenizer。"),
-    "--format pt takes the package torch: install it, or choose another format.": (
-        "--format pt 需要 torch：请安装它，或选择其他格式。"
-    ),
+    "files of the format pt take the package torch: install it.": "pt 格式的文件需要 torch：请安装它。",
+    "{path} holds no samples that npuport data pack wrote.": "{path} 中没有 npuport data pack 写出的样本。",
+    "sample {number}": "样本 {number}",
+    "padding": "填充",
+    "sequence {number}": "序列 {number}",
+    "sequence {number}, record {record}": "序列 {number}，记录 {record}",
+    "tokens {begin}-{end}": "token {begin}-{end}",
+    "positions {first}-{last}": "位置 {first}-{last}",
+    "{number} in the loss": "{number} 个计入 loss",
+    "In the loss: [like this].": "计入 loss 的部分：[如此标记]。",
+    "there is no sample {number}: the last is {last}.": "没有样本 {number}：最后一个是 {last}。",
     "{path} is there already: choose another folder.": ("{path} 已存在：请选择其他目录。"),
     "there is nothing to pack in {paths}.": ("{paths} 中没有可打包的内容。"),
     "npuport data takes the packages numpy and pyarrow:\n  pip install 'npuport[data]'": (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +21,7 @@ def write(batches: Iterable[Samples], path: Path) -> None:
     Raises:
         UserError: torch is not installed.
     """
-    os.environ.setdefault("TORCH_DEVICE_BACKEND_AUTOLOAD", "0")  # a file is written: no NPU is needed, nor CANN
-    try:
-        import torch
-    except ImportError as error:
-        raise UserError("--format pt takes the package torch: install it, or choose another format.") from error
+    torch = _torch()
     every = list(batches)
     content: dict[str, Any] = {}
     for field in _FIELDS:
@@ -39,3 +35,22 @@ def write(batches: Iterable[Samples], path: Path) -> None:
 
 def _split(values: Any, samples: Samples) -> list[Any]:
     return np.split(values, samples.ends_offsets[1:-1])
+
+
+def read(path: Path) -> Iterator[dict[str, Any]]:
+    """The samples of a file, each as lists by field."""
+    content = _torch().load(path)
+    for sample in range(len(content["input_ids"])):
+        yield {
+            name: values[sample] if isinstance(values, list) else values[sample].tolist()
+            for name, values in content.items()
+        }
+
+
+def _torch() -> Any:
+    os.environ.setdefault("TORCH_DEVICE_BACKEND_AUTOLOAD", "0")  # only a file is at hand: no NPU is needed, nor CANN
+    try:
+        import torch
+    except ImportError as error:
+        raise UserError("files of the format pt take the package torch: install it.") from error
+    return torch
