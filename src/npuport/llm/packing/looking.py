@@ -83,9 +83,8 @@ def _packed(index: Path) -> Iterator[list[Segment]]:
     columns = [megatron.read(index.with_name(f"{prefix}_packed_{field}_document")) for field in fields]
     for tokens, labels, numbers in zip(*columns, strict=True):
         ends = np.append(np.flatnonzero(np.diff(numbers)) + 1, len(numbers))
-        yield _segments(
-            {"input_ids": tokens, "labels": labels, "sequence_ids": numbers, "actual_seq_qlen": ends.tolist()}
-        )
+        bounds = {"sequence_ids": numbers, "actual_seq_qlen": ends.tolist()}
+        yield _segments({"input_ids": tokens, "labels": labels, **bounds}, first=False)
 
 
 def _segments(row: dict[str, Any], *, first: bool) -> list[Segment]:
