@@ -34,7 +34,8 @@ def test_each_dialogue_is_shown_with_its_bounds_and_what_is_learned(
     options = ("--for", "fine-tuning", "--max-length", 16, "--format", form, *ROLES)
     assert npuport("data", "pack", source, "-o", out, *options) == 0
     capsys.readouterr()
-    assert npuport("data", "inspect", out) == 0
+    file = out / "packed_packed_labels_document.bin" if form == "megatron" else out
+    assert npuport("data", "inspect", file) == 0
     shown = capsys.readouterr().out
     record, positions = (", record {}", " · positions {}") if form != "megatron" else ("", "")
     assert shown.splitlines() == [
@@ -58,6 +59,18 @@ def test_of_documents_only_the_very_first_token_is_not_learned(
     assert "in the loss: 5 tokens" in capsys.readouterr().out
     assert npuport("data", "inspect", out, "--number", 2) == 0
     assert capsys.readouterr().out.splitlines()[2::3] == ["    1 [2 3 0]", "    [4 0]"]
+
+
+def test_documents_for_megatron_are_shown_whole(
+    tmp_path: Path, npuport: Npuport, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, out = tmp_path / "ids.jsonl", tmp_path / "packed"
+    source.write_text('{"text": [1, 2, 3]}\n{"text": [4]}\n', encoding="utf-8")
+    options = ("--for", "pretraining", "--max-length", 4, "--end-of-document", 0, "--format", "megatron")
+    assert npuport("data", "pack", source, "-o", out, *options) == 0
+    capsys.readouterr()
+    assert npuport("data", "inspect", out, "--first", 1) == 0
+    assert "    [4 0]" in capsys.readouterr().out.splitlines()
 
 
 def test_what_is_not_there_is_named(

@@ -46,17 +46,18 @@ def samples_in(path: Path) -> Iterator[list[Segment]]:
 
 
 def _rows_of(path: Path) -> Iterator[list[Segment]]:
-    folder = path if path.is_dir() else path.parent
     if path.suffix == ".arrow" or (path.is_dir() and (path / "state.json").exists()):
         files = [path] if path.is_file() else sorted(path.glob("*.arrow"))
         for file in files:
             yield from _arrow(file)
     elif path.suffix == ".pt" or (path / "samples.pt").exists():
         yield from _tensors(path if path.is_file() else path / "samples.pt")
-    elif packed := sorted(folder.glob("*_packed_input_ids_document.idx")):
-        yield from _packed(packed[0])
-    elif path.suffix in (".bin", ".idx") or list(folder.glob("*.idx")):
-        index = path.with_suffix(".idx") if path.is_file() else sorted(folder.glob("*.idx"))[0]
+    elif indexes := [path] if path.suffix in (".bin", ".idx") else sorted(path.glob("*.idx")):
+        index = indexes[0].with_suffix(".idx")
+        prefix, packed, _ = index.name.rpartition("_packed_")
+        if packed:
+            yield from _packed(index.parent, prefix)
+            return
         for tokens in megatron.read(index.with_suffix("")):
             yield [Segment(0, len(tokens), False, -1, tokens.tolist(), [True] * len(tokens), None)]
     else:
@@ -77,10 +78,9 @@ def _tensors(path: Path) -> Iterator[list[Segment]]:
         yield _segments(row, first=number == 0)
 
 
-def _packed(index: Path) -> Iterator[list[Segment]]:
-    prefix = index.name.removesuffix("_packed_input_ids_document.idx")
+def _packed(folder: Path, prefix: str) -> Iterator[list[Segment]]:
     fields = ("input_ids", "labels", "attention_mask")
-    columns = [megatron.read(index.with_name(f"{prefix}_packed_{field}_document")) for field in fields]
+    columns = [megatron.read(folder / f"{prefix}_packed_{field}_document") for field in fields]
     for tokens, labels, numbers in zip(*columns, strict=True):
         ends = np.append(np.flatnonzero(np.diff(numbers)) + 1, len(numbers))
         bounds = {"sequence_ids": numbers, "actual_seq_qlen": ends.tolist()}
