@@ -157,3 +157,30 @@ def test_a_folder_that_holds_something_is_left_alone(
 ) -> None:
     assert npuport(*fine_tuning("arrow", dialogues, dialogues.parent)) == 2
     assert "choose another folder" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("bad", [[1, -1], [1, 2**31], [1, None]])
+@pytest.mark.parametrize("name", ["ids.parquet", "ids.jsonl"])
+def test_what_is_no_token_id_is_named(
+    name: str, bad: list[int | None], tmp_path: Path, npuport: Npuport, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows, source = [[5], bad], tmp_path / name
+    if name == "ids.parquet":
+        pyarrow.parquet.write_table(pa.table({"text": rows}), source)
+    else:
+        source.write_text("".join(json.dumps({"text": row}) + "\n" for row in rows), encoding="utf-8")
+    options = ("--for", "pretraining", "--max-length", 4, "--end-of-document", 0)
+    assert npuport("data", "pack", source, "-o", tmp_path / "packed", *options) == 2
+    assert f"{name}:2 holds something that is no token id" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("form", ["arrow", "megatron"])
+def test_nothing_to_pack_is_said(
+    form: str, tmp_path: Path, npuport: Npuport, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = tmp_path / "empty.jsonl"
+    source.write_bytes(b"")
+    options = ("--for", "pretraining", "--max-length", 4, "--end-of-document", 0, "--format", form)
+    assert npuport("data", "pack", source, "-o", tmp_path / "packed", *options) == 2
+    assert "there is nothing to pack" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["empty.jsonl"]

@@ -44,6 +44,9 @@ DATA_SENTENCES = {
     "{number} in the loss": "{number} 个计入 loss",
     "In the loss: [like this].": "计入 loss 的部分：[如此标记]。",
     "there is no sample {number}: the last is {last}.": "没有样本 {number}：最后一个是 {last}。",
+    "{place} holds something that is no token id: ids are whole numbers from 0 to 2147483647.": (
+        "{place} 含有不是 token id 的内容：id 应为 0 到 2147483647 的整数。"
+    ),
     "{path} is there already: choose another folder.": ("{path} 已存在：请选择其他目录。"),
     "there is nothing to pack in {paths}.": ("{paths} 中没有可打包的内容。"),
     "npuport data takes the packages numpy and pyarrow:\n  pip install 'npuport[data]'": (

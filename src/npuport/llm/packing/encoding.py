@@ -13,6 +13,7 @@ from npuport.errors import UserError
 from npuport.llm.packing.ragged import Ragged, ragged
 from npuport.llm.packing.reading import Piece, given_ids
 
+_LARGEST = 2**31 - 1
 Encoded = tuple[Sequence[int], Sequence[bool]]
 """Token ids of one record, and which of them the loss counts."""
 
@@ -74,7 +75,7 @@ def encoded(
     """
     direct = _directly(piece, field, labels)
     if direct is not None:
-        return direct
+        return _with_valid_ids(direct, piece)
     values, masks = [], []
     for position, row in enumerate(piece.rows()):
         place = piece.place(piece.first + position)
@@ -105,7 +106,24 @@ def encoded(
                 tokens=len(rows[position][0]),
             )
         rows[position] = (rows[position][0], mask)
-    return ragged((ids for ids, _ in rows), (mask for _, mask in rows), piece.first)
+    for position, (ids, _) in enumerate(rows):
+        if not all(isinstance(token, int) and token <= _LARGEST for token in ids):
+            raise _bad_ids(piece.place(piece.first + position))
+    return _with_valid_ids(ragged((ids for ids, _ in rows), (mask for _, mask in rows), piece.first), piece)
+
+
+def _with_valid_ids(records: Ragged, piece: Piece) -> Ragged:
+    negative = np.flatnonzero(records.tokens < 0)
+    if len(negative):
+        position = int(np.searchsorted(records.offsets, negative[0], side="right")) - 1
+        raise _bad_ids(piece.place(piece.first + position))
+    return records
+
+
+def _bad_ids(place: str) -> UserError:
+    return UserError(
+        "{place} holds something that is no token id: ids are whole numbers from 0 to 2147483647.", place=place
+    )
 
 
 class MalformedRecord(Exception):
@@ -129,7 +147,7 @@ def _is_ids(value: Any) -> bool:
 
 
 def _mask(labels: Any, place: str, name: str) -> list[bool]:
-    if not _is_ids(labels):
+    if not _is_ids(labels) or not all(isinstance(label, int) for label in labels):
         raise UserError("{place}: {field} is no list of ids.", place=place, field=name)
     return [label >= 0 for label in labels]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import shutil
 import tempfile
@@ -76,12 +77,14 @@ def _write(job: Job, folder: Path, name: str, statistics: Statistics) -> None:
     pieces = _read(job, statistics)
     if job.end is not None and job.form == "megatron":
         megatron.write_documents(_whole(pieces, job.end, statistics), folder, name)
+        if not statistics.sequences:
+            raise _nothing(job)
         return
     batches = _packed(job, pieces, statistics)
     first = next(batches, None)
     if first is None:
-        raise UserError("there is nothing to pack in {paths}.", paths=", ".join(map(str, job.inputs)))
-    every = _chained(first, batches)
+        raise _nothing(job)
+    every = itertools.chain([first], batches)
     if job.form == "arrow":
         arrow.write(every, folder)
     elif job.form == "megatron":
@@ -90,9 +93,8 @@ def _write(job: Job, folder: Path, name: str, statistics: Statistics) -> None:
         torch_file.write(every, folder / "samples.pt")
 
 
-def _chained(first: Samples, rest: Iterator[Samples]) -> Iterator[Samples]:
-    yield first
-    yield from rest
+def _nothing(job: Job) -> UserError:
+    return UserError("there is nothing to pack in {paths}.", paths=", ".join(map(str, job.inputs)))
 
 
 def _read(job: Job, statistics: Statistics) -> Iterator[tuple[Piece, Ragged]]:

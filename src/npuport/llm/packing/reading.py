@@ -91,7 +91,8 @@ def _parquet(path: Path, size: int) -> Iterator[tuple[int, pa.RecordBatch]]:
 
 
 def given_ids(batch: pa.RecordBatch, ids: str, labels: str | None, first: int) -> Ragged | None:
-    """Token ids that a Parquet column holds, without a Python object for each; None where there are missing ones.
+    """Token ids that a Parquet column holds, without a Python object for each; None where they are
+    not all there or not all of 32 bits.
 
     Args:
         labels: a column as long as ``ids``, negative where the loss counts nothing; None: every token counts.
@@ -102,13 +103,16 @@ def given_ids(batch: pa.RecordBatch, ids: str, labels: str | None, first: int) -
         return None
     # A list array's offsets point into all of its values, also when it is a part of a longer array.
     offsets = column.offsets.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
-    tokens = _values(column, offsets)
-    learned = np.ones(len(tokens), dtype=np.bool_)
-    if mask is not None:
-        mask_offsets = mask.offsets.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
-        if not np.array_equal(np.diff(mask_offsets), np.diff(offsets)):
-            return None
-        learned = _values(mask, mask_offsets) >= 0
+    try:
+        tokens = _values(column, offsets)
+        learned = np.ones(len(tokens), dtype=np.bool_)
+        if mask is not None:
+            mask_offsets = mask.offsets.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
+            if not np.array_equal(np.diff(mask_offsets), np.diff(offsets)):
+                return None
+            learned = _values(mask, mask_offsets) >= 0
+    except pa.ArrowInvalid:  # missing ones, or larger ones than 32 bits hold
+        return None
     return Ragged(tokens, learned, offsets - offsets[0], np.arange(first, first + len(batch), dtype=np.int64))
 
 
@@ -119,4 +123,4 @@ def _is_list(column: pa.Array) -> bool:
 
 def _values(column: pa.Array, offsets: Any) -> Any:
     values = column.values.slice(int(offsets[0]), int(offsets[-1] - offsets[0]))
-    return values.to_numpy(zero_copy_only=False).astype(np.int32, copy=False)
+    return values.cast(pa.int32()).to_numpy()
