@@ -184,3 +184,17 @@ def test_nothing_to_pack_is_said(
     assert npuport("data", "pack", source, "-o", tmp_path / "packed", *options) == 2
     assert "there is nothing to pack" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["empty.jsonl"]
+
+
+@pytest.mark.parametrize("name", ["ids.parquet", "ids.jsonl"])
+def test_a_mask_of_zeros_and_ones_is_not_taken_for_labels(
+    name: str, tmp_path: Path, npuport: Npuport, capsys: pytest.CaptureFixture[str]
+) -> None:
+    row, source = {"input_ids": [5, 6], "mask": [0, 1]}, tmp_path / name
+    if name == "ids.parquet":
+        pyarrow.parquet.write_table(pa.Table.from_pylist([row]), source)
+    else:
+        source.write_text(json.dumps(row) + "\n", encoding="utf-8")
+    options = ("--for", "fine-tuning", "--max-length", 4, "--labels", "mask")
+    assert npuport("data", "pack", source, "-o", tmp_path / "packed", *options) == 2
+    assert f"{name}:1: mask is neither negative nor" in capsys.readouterr().err

@@ -47,6 +47,9 @@ DATA_SENTENCES = {
     "{place} holds something that is no token id: ids are whole numbers from 0 to 2147483647.": (
         "{place} 含有不是 token id 的内容：id 应为 0 到 2147483647 的整数。"
     ),
+    "{place}: {labels} is neither negative nor the token's own id somewhere.": (
+        "{place}：{labels} 中有的值既不为负，也不等于该 token 的 id。"
+    ),
     "{path} is there already: choose another folder.": ("{path} 已存在：请选择其他目录。"),
     "there is nothing to pack in {paths}.": ("{paths} 中没有可打包的内容。"),
     "npuport data takes the packages numpy and pyarrow:\n  pip install 'npuport[data]'": (

@@ -85,7 +85,7 @@ def encoded(
                 "{place} has no {field}: it has {fields}.", place=place, field=field, fields=", ".join(row) or "nothing"
             )
         values.append(value)
-        masks.append(_mask(row.get(labels), place, labels) if labels else None)
+        masks.append(_given_labels(row.get(labels), place, labels) if labels else None)
     if all(_is_ids(value) for value in values):
         rows: list[Encoded] = [(value, [True] * len(value)) for value in values]
     else:
@@ -105,7 +105,13 @@ def encoded(
                 given=len(mask),
                 tokens=len(rows[position][0]),
             )
-        rows[position] = (rows[position][0], mask)
+        if any(0 <= label != token for token, label in zip(rows[position][0], mask, strict=True)):
+            raise UserError(
+                "{place}: {labels} is neither negative nor the token's own id somewhere.",
+                place=piece.place(piece.first + position),
+                labels=labels,
+            )
+        rows[position] = (rows[position][0], [label >= 0 for label in mask])
     for position, (ids, _) in enumerate(rows):
         if not all(isinstance(token, int) and token <= _LARGEST for token in ids):
             raise _bad_ids(piece.place(piece.first + position))
@@ -146,10 +152,11 @@ def _is_ids(value: Any) -> bool:
     return isinstance(value, list) and (not value or isinstance(value[0], int))
 
 
-def _mask(labels: Any, place: str, name: str) -> list[bool]:
+def _given_labels(labels: Any, place: str, name: str) -> list[int]:
     if not _is_ids(labels) or not all(isinstance(label, int) for label in labels):
         raise UserError("{place}: {field} is no list of ids.", place=place, field=name)
-    return [label >= 0 for label in labels]
+    given: list[int] = labels
+    return given
 
 
 def encode_texts(tokenizer: Tokenizer | None) -> Callable[[Sequence[Any]], list[Encoded]]:

@@ -91,15 +91,15 @@ def _parquet(path: Path, size: int) -> Iterator[tuple[int, pa.RecordBatch]]:
 
 
 def given_ids(batch: pa.RecordBatch, ids: str, labels: str | None, first: int) -> Ragged | None:
-    """Token ids that a Parquet column holds, without a Python object for each; None where they are
-    not all there or not all of 32 bits.
+    """Token ids that a Parquet column holds, without a Python object for each; None where one is wrong or missing.
 
     Args:
-        labels: a column as long as ``ids``, negative where the loss counts nothing; None: every token counts.
+        labels: a column as long as ``ids``, negative where the loss counts nothing, elsewhere the same; None: every
+            token counts.
     """
     column = batch.column(ids)
     mask = batch.column(labels) if labels else None
-    if column.null_count or (mask is not None and mask.null_count) or not _is_list(column):
+    if any(one.null_count or not _is_list(one) for one in (column, mask) if one is not None):
         return None
     # A list array's offsets point into all of its values, also when it is a part of a longer array.
     offsets = column.offsets.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
@@ -110,7 +110,10 @@ def given_ids(batch: pa.RecordBatch, ids: str, labels: str | None, first: int) -
             mask_offsets = mask.offsets.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
             if not np.array_equal(np.diff(mask_offsets), np.diff(offsets)):
                 return None
-            learned = _values(mask, mask_offsets) >= 0
+            wanted = _values(mask, mask_offsets)
+            learned = wanted >= 0
+            if np.any(learned & (wanted != tokens)):
+                return None
     except pa.ArrowInvalid:  # missing ones, or larger ones than 32 bits hold
         return None
     return Ragged(tokens, learned, offsets - offsets[0], np.arange(first, first + len(batch), dtype=np.int64))
