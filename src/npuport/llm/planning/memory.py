@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
+from npuport.facts.variables import ascend_variable
 from npuport.llm.planning.activations import head_activations, layer_activations, layer_working
 from npuport.llm.planning.layout import Framework, Job, Layout, Policy
 from npuport.llm.planning.model import Model
 
-_HCCL_GROUP = 2 * 200 * 1024**2  # two buffers of HCCL_BUFFSIZE, 200 MiB by default: facts on Ascend's variables
 DEEPSPEED_BUCKET = 500_000_000  # elements; what `written` puts into the DeepSpeed configuration
 
 
@@ -147,7 +147,14 @@ def hccl_buffers(layout: Layout) -> float:
     """HCCL's own buffers in bytes, of each group and of all devices together. The allocator does not see them."""
     sizes = (layout.tensor, layout.pipeline, layout.data, layout.context, layout.expert)
     groups = sum(size > 1 for size in sizes)
-    return float(_HCCL_GROUP * (groups + 1)) if groups else 0.0
+    return float(_hccl_group() * (groups + 1)) if groups else 0.0
+
+
+def _hccl_group() -> int:
+    """Two buffers of HCCL_BUFFSIZE MiB."""
+    size = ascend_variable("HCCL_BUFFSIZE")
+    assert size is not None, "the table of Ascend's variables has it"
+    return 2 * int(size.default) * 1024**2
 
 
 def framework_buffers(model: Model, layout: Layout, framework: Framework, moment: Moment) -> float:
