@@ -61,7 +61,7 @@ def execute(
     inputs = _Inputs(step, floating, device, change)
     try:
         function = getattr(getattr(getattr(torch.ops, namespace), name), overload)
-        if torch.Tag.nondeterministic_seeded in function.tags:
+        if torch.Tag.nondeterministic_seeded in function.tags and not _drops_nothing(function, call):
             raise NotExecutableError(say("random"))
         arguments = [inputs.value(value) for value in call.arguments]
         keywords = {key: inputs.value(value) for key, value in call.keywords.items()}
@@ -71,6 +71,15 @@ def execute(
         reason = str(error).strip().partition("\n")[0][:200]
         raise NotExecutableError(say("cannot be executed: {reason}", reason=reason)) from error
     return list(_tensors(with_written(function, arguments, keywords, result)))
+
+
+def _drops_nothing(function: Any, call: Call) -> bool:
+    """Whether an operator draws random numbers for a dropout only, as attention does, and drops nothing."""
+    for position, one in enumerate(function._schema.arguments):
+        if one.name == "dropout_p":
+            given = call.arguments[position] if position < len(call.arguments) else one.default_value
+            return bool(call.keywords.get(one.name, given) == 0)
+    return False
 
 
 class _Inputs:

@@ -9,16 +9,17 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import inf
 from typing import TYPE_CHECKING
 
-from npuport.precision.operators.agreement import ROUNDING, apart
+from npuport.precision.operators.agreement import ROUNDING, apart, is_random
 from npuport.precision.operators.alignment import Alignment, Difference
 from npuport.precision.operators.calls import Call, Step, TensorRef
-from npuport.precision.operators.renames import plain_path
 from npuport.precision.operators.replay import CallError, error_between
 from npuport.precision.operators.substitution import Replay
+from npuport.precision.operators.versions import Versions
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -29,21 +30,28 @@ _SAME = 1e-12
 _STANDARD_ERRORS = 8.0  # that a result may be off as a whole
 _BEHIND = (1, 2, 4)  # calls behind a difference that may belong to its stretch, such as sums of gradients
 _NEAR = 12  # calls between two differences that may belong to one stretch
+_MAKERS = 64  # calls that make anew what only one run has
+_NEARER = 0.01  # the same tensor is nearer than one that was matched by chance by this factor
 _NO_ERROR = CallError(relative=0.0, peak=0.0, scale=0.0, factor=1.0, broken=0, effective=1.0)
 
 Pair = tuple[TensorRef, TensorRef]
 """The same tensor of the reference and of the candidate."""
 
+_Counterpart = Callable[[int], Pair | None]
+"""The pair with a storage of one side."""
+
 
 @dataclass(frozen=True)
 class Judged:
     """What replaying told of a stretch: the error of the result that is the furthest off. ``is_reversed``: it is the
-    reference's, measured by the candidate's calls."""
+    reference's, measured by the candidate's calls. ``is_sure``: both sides had the same inputs for that result."""
 
     is_healthy: bool
     error: CallError
     storage: int | None = None  # of the candidate, with that result
     is_reversed: bool = False
+    is_sure: bool = True
+    first: int | None = None  # the storage of the first result that is off: later ones inherit its error
 
 
 class Stretches:
@@ -55,21 +63,19 @@ class Stretches:
         self._sides = (reference, candidate)
         self._pairs = alignment.pairs
         self._differences = alignment.differences
+        self._chance: dict[int, bool] = {}
+        self._distances: dict[Pair, float] = {}
         self._known: dict[tuple[int, int, int], Judged | None] = {}
         self._places_of = {id(one): place for place, one in enumerate(alignment.differences)}
         self._indexes = [one.index for one, _ in alignment.pairs], [other.index for _, other in alignment.pairs]
         self._of_storage: tuple[dict[int, list[tuple[int, Pair]]], ...] = (defaultdict(list), defaultdict(list))
         self._used: tuple[dict[int, list[tuple[int, Pair]]], ...] = (defaultdict(list), defaultdict(list))
         self._makers = tuple(
-            {ref.storage: call.index for call in step.calls for ref in call.outputs} for step in self._sides
+            {ref.storage: call for call in reversed(step.calls) for ref in call.outputs} for step in self._sides
         )
         self._readers = tuple(_readers_of(step) for step in self._sides)
-        left = _last_of_names(reference), _last_of_names(candidate)
-        self._left = [
-            (ref, left[1][name])
-            for name, ref in left[0].items()
-            if name in left[1] and ref.shape == left[1][name].shape and ref.dtype in ROUNDING
-        ]
+        self._versions = Versions(reference, candidate)
+        self._left = [pair for pair in self._versions.last() if pair[0].dtype in ROUNDING]
         for place, (one, other) in enumerate(alignment.pairs):
             for a, b in zip(one.inputs, other.inputs, strict=False):
                 self._note(self._used, place, a, b)
@@ -125,7 +131,7 @@ class Stretches:
     def _is_of_another(judged: Judged, difference: Difference, near: Sequence[Difference]) -> bool:
         """Whether another difference nearby made what is off: it is judged itself."""
         return any(
-            judged.storage in {ref.storage for call in other.candidate for ref in call.outputs}
+            judged.first in {ref.storage for call in other.candidate for ref in call.outputs}
             for other in near
             if other is not difference
         )
@@ -175,17 +181,39 @@ class Stretches:
         results = list(self._results((reference, candidate), without))
         if not results:
             return None if self._are_used((reference, candidate)) else Judged(True, _NO_ERROR)
-        for reverse in (False, True):
-            parts = candidate if reverse else reference
-            replay = Replay(self._sides[int(reverse)], parts, [pair[int(reverse)] for pair in results])
-            made = {ref.storage for call in (reference if reverse else candidate) for ref in call.outputs}
-            given, is_mixed = self._given(replay, int(reverse), without, made)
-            expected = replay.results(given)
-            if expected is None:
+        named = self._versions.before(self._starts((reference, candidate)))
+        for side, parts, others in ((0, reference, candidate), (1, candidate, reference)):
+            made = {ref.storage for call in others for ref in call.outputs}
+
+            def anyhow(storage: int, side: int = side, made: set[int] = made) -> Pair | None:
+                return self._counterpart(side, storage, without, made, named[side].get(storage))
+
+            def near(storage: int, anyhow: _Counterpart = anyhow) -> Pair | None:
+                found = anyhow(storage)
+                return found if found is not None and self._distance(found) <= usual else None
+
+            judged = self._replayed(results, parts, side, anyhow, usual)
+            if judged is None:
                 continue
-            own = replay.results([]) or expected
-            floor = max(_TIMES * self._noise[1 - int(reverse)], usual if is_mixed else 0.0)
-            return self._judge(results, expected, own, int(reverse), floor)
+            if judged.is_healthy:
+                return judged
+            # Sums may be cut into other parts, which seem to be the same: from what agrees they are made anew.
+            again = self._replayed(results, parts, side, near, usual)
+            return again if again is not None and again.is_healthy else judged
+        return None
+
+    def _replayed(
+        self, results: Sequence[Pair], parts: Sequence[Call], side: int, counterpart: _Counterpart, usual: float
+    ) -> Judged | None:
+        """The verdict by replaying one side's calls; None where these cannot be replayed."""
+        wanted = [pair[side] for pair in results]
+        for calls in (self._with_makers(parts, wanted, side, counterpart), parts):
+            replay = Replay(self._sides[side], calls, wanted)
+            given, missing = self._given(replay, side, counterpart)
+            expected = replay.results(given)
+            if expected is not None:
+                own = replay.results([]) or expected
+                return self._judge(results, expected, own, side, usual, replay.depending_on(missing))
         return None
 
     def _results(self, calls: tuple[Sequence[Call], Sequence[Call]], without: frozenset[int]) -> Iterator[Pair]:
@@ -198,7 +226,8 @@ class Stretches:
             for storage in own:
                 for place, pair in self._used[side].get(storage, ()):
                     # What the other run makes later belongs to another stretch: calls were matched by chance.
-                    is_later = self._makers[1 - side].get(pair[1 - side].storage, -1) > ends[1 - side]
+                    maker = self._makers[1 - side].get(pair[1 - side].storage)
+                    is_later = maker is not None and maker.index > ends[1 - side]
                     if place not in without and pair not in seen and not is_later:
                         seen.add(pair)
                         yield pair
@@ -224,40 +253,115 @@ class Stretches:
                 return True
         return False
 
+    def _starts(self, calls: tuple[Sequence[Call], Sequence[Call]]) -> tuple[float, float]:
+        """The index of the first call of each side; where a side has none, of the first pair behind the other's."""
+        starts = []
+        for side, own in enumerate(calls):
+            other = calls[1 - side]
+            if own:
+                starts.append(float(own[0].index))
+            else:
+                place = bisect_left(self._indexes[1 - side], other[0].index)
+                starts.append(self._indexes[side][place] if place < len(self._pairs) else inf)
+        return starts[0], starts[1]
+
+    def _with_makers(
+        self, parts: Sequence[Call], wanted: Sequence[TensorRef], side: int, counterpart: _Counterpart
+    ) -> Sequence[Call]:
+        """A stretch with the calls that made what the other run does not have, such as the statistics of a norm: these
+        are computed again from what both have."""
+        calls = {call.index: call for call in parts}
+        while len(calls) < len(parts) + _MAKERS:
+            needed = Replay(self._sides[side], list(calls.values()), wanted).needed()
+            makers = [
+                self._makers[side].get(storage)
+                for storage, ref in needed.items()
+                if ref.dtype in ROUNDING and counterpart(storage) is None
+            ]
+            found = {call.index: call for call in makers if call is not None and not is_random(call)}
+            if not found:
+                break
+            calls.update(found)
+        return sorted(calls.values(), key=lambda call: call.index)
+
     def _given(
-        self, replay: Replay, side: int, without: frozenset[int], made: set[int]
-    ) -> tuple[list[tuple[TensorRef, Tensor]], bool]:
-        """The other side's tensors for what a stretch needs, other than those that its stretch ``made``; and whether
-        some have none."""
-        given, is_mixed = [], False
+        self, replay: Replay, side: int, counterpart: _Counterpart
+    ) -> tuple[list[tuple[TensorRef, Tensor]], set[int]]:
+        """The other side's tensors for what a stretch needs; and the storages that have none."""
+        given, missing = [], set()
         for storage, ref in replay.needed().items():
-            found = self._counterpart(side, storage, without, made)
+            found = counterpart(storage)
             if found is not None:
                 given.append((found[side], self._sides[1 - side].tensor(found[1 - side])))
-            else:
-                is_mixed |= ref.dtype in ROUNDING
-        return given, is_mixed
+            elif ref.dtype in ROUNDING:
+                missing.add(storage)
+        return given, missing
 
-    def _counterpart(self, side: int, storage: int, without: frozenset[int], made: set[int]) -> Pair | None:
-        """The widest view of a storage that is the same tensor in both runs."""
+    def _counterpart(
+        self, side: int, storage: int, without: frozenset[int], made: set[int], named: Pair | None
+    ) -> Pair | None:
+        """The widest view of a storage that is the same tensor in both runs; other than those that the other stretch
+        ``made``. ``named``: the pair that is the same by name. Calls may have been matched by chance: of several
+        tensors of either run it is the one with the nearest values."""
         found = [
             pair
             for place, pair in self._of_storage[side].get(storage, ())
-            if place not in without and pair[1 - side].storage not in made
+            if place not in without and pair[1 - side].storage not in made and not self._is_by_chance(place)
         ]
+        if named is not None and named[1 - side].storage not in made:
+            found.append(named)
+        if len({pair[1 - side].storage for pair in found}) > 1:
+            nearest = min(found, key=self._distance)
+            found = [pair for pair in found if pair[1 - side].storage == nearest[1 - side].storage]
         return max(found, key=lambda pair: _size(pair[side]), default=None)
 
+    def _is_by_chance(self, place: int) -> bool:
+        """Whether two calls were matched though a tensor of one is that of another call's in the other run: sums of
+        gradients are made in another order, or of other parts."""
+        if place not in self._chance:
+            one, other = self._pairs[place]
+            pairs = [*zip(one.inputs, other.inputs, strict=False), *zip(one.outputs, other.outputs, strict=False)]
+            self._chance[place] = any(self._has_nearer(pair) for pair in pairs if pair[0].shape == pair[1].shape)
+        return self._chance[place]
+
+    def _has_nearer(self, pair: Pair) -> bool:
+        others = {
+            (one.storage, other.storage): (one, other)
+            for side in (0, 1)
+            for _, (one, other) in self._of_storage[side].get(pair[side].storage, ())
+            if (one.storage, other.storage) != (pair[0].storage, pair[1].storage)
+        }
+        return bool(others) and min(map(self._distance, others.values())) < _NEARER * self._distance(pair)
+
+    def _distance(self, pair: Pair) -> float:
+        if pair not in self._distances:
+            one, other = (step.tensor(ref) for step, ref in zip(self._sides, pair, strict=True))
+            self._distances[pair] = apart(one.double(), other.double())
+        return self._distances[pair]
+
     def _judge(
-        self, results: Sequence[Pair], expected: Sequence[Tensor], own: Sequence[Tensor], side: int, floor: float
+        self,
+        results: Sequence[Pair],
+        expected: Sequence[Tensor],
+        own: Sequence[Tensor],
+        side: int,
+        usual: float,
+        mixed: Container[int],
     ) -> Judged:
         """The verdict on the results of one side's replay: ``expected`` with the other side's tensors, ``own`` with its
-        own. Of several results the one that is the furthest off decides."""
+        own. ``mixed``: the storages that were made from tensors of both sides. Of several results the one that is the
+        furthest off decides."""
         verdicts = []
         for pair, truth, of_own in zip(results, expected, own, strict=True):
+            is_sure = pair[side].storage not in mixed
+            floor = max(_TIMES * self._noise[1 - side], 0.0 if is_sure else usual)
             error = error_between(self._sides[1 - side].tensor(pair[1 - side]), truth)
             of_parts = error_between(self._sides[side].tensor(pair[side]), of_own)
-            verdicts.append(Judged(_is_healthy(error, of_parts, pair, floor), error, pair[1].storage, bool(side)))
-        return max(verdicts, key=lambda one: (not one.is_healthy, one.error.broken, one.error.relative))
+            is_healthy = _is_healthy(error, of_parts, pair, floor)
+            verdicts.append(Judged(is_healthy, error, pair[1].storage, bool(side), is_sure))
+        worst = max(verdicts, key=lambda one: (not one.is_healthy, one.is_sure, one.error.broken, one.error.relative))
+        off = [one.storage for one in verdicts if not one.is_healthy and one.storage in self._makers[1]]
+        return replace(worst, first=min(off, key=lambda storage: self._makers[1][storage].index, default=worst.storage))
 
 
 def _is_healthy(error: CallError, of_parts: CallError, result: Pair, floor: float) -> bool:
@@ -277,17 +381,6 @@ def _readers_of(step: Step) -> dict[int, list[int]]:
     for call in step.calls:
         for ref in call.inputs:
             found[ref.storage].append(call.index)
-    return found
-
-
-def _last_of_names(step: Step) -> dict[str, TensorRef]:
-    """The last value of each named tensor, such as a parameter or a state of an optimizer, that a call made."""
-    found: dict[str, TensorRef] = {}
-    for call in step.calls:
-        for ref in call.outputs:
-            if (name := step.names.get(ref.storage)) is not None:
-                kind, of, path = name.rpartition(" ")
-                found[f"{kind}{of}{plain_path(path)}"] = ref
     return found
 
 

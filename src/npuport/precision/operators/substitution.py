@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from npuport.precision.operators.agreement import HOLDS_ANYTHING
@@ -23,6 +23,14 @@ class Replay:
         made = {ref.storage for call in self._calls for ref in call.outputs}
         refs = [*(ref for call in self._calls for ref in call.inputs), *self._wanted]
         return {ref.storage: ref for ref in refs if ref.storage not in made}
+
+    def depending_on(self, storages: Iterable[int]) -> set[int]:
+        """Some storages and those that the stretch makes from them."""
+        found = set(storages)
+        for call in self._calls:
+            if any(ref.storage in found for ref in call.inputs):
+                found.update(ref.storage for ref in call.outputs)
+        return found
 
     def results(self, given: Sequence[tuple[TensorRef, Tensor]]) -> list[Tensor] | None:
         """The wanted tensors, with some tensors given and the others as recorded; None if a call cannot be replayed."""
@@ -69,7 +77,9 @@ class _Values(Step):
             recorded = self._step.tensor(whole) if before is None else before
             is_inexact = recorded.is_floating_point()
             self._flat[ref.storage] = recorded.double() if is_inexact else recorded.clone()
-        torch.as_strided(self._flat[ref.storage], ref.shape, ref.stride, ref.offset).copy_(tensor)
+        # What is expanded along a dimension is one value there.
+        once = tuple(slice(0, 1) if step == 0 else slice(None) for step in ref.stride)
+        torch.as_strided(self._flat[ref.storage], ref.shape, ref.stride, ref.offset)[once].copy_(tensor[once])
 
     def written_in_place(self, call: Call, result: TensorRef) -> Tensor | None:
         """What the storage of a result held before, if the call wrote into one of its inputs."""

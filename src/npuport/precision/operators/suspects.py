@@ -26,6 +26,7 @@ from npuport.precision.operators.renames import plain_path, summary
 from npuport.precision.operators.replay import one_thread_each
 from npuport.precision.operators.stretches import Judged, Stretches
 from npuport.precision.operators.suspicion import Measure, Suspect
+from npuport.precision.operators.versions import Versions
 
 # How far apart parameters and batches may be in the first step, and later: Adam makes full steps from gradients that
 # are nothing but rounding, such as those of the bias of a key.
@@ -158,7 +159,7 @@ def other_operators(
                 score,
                 _operators_text(difference, judged),
                 None,
-                judged is not None,
+                judged is not None and judged.is_sure,
             )
 
 
@@ -170,7 +171,7 @@ def _telling(difference: Difference, judged: Judged | None) -> Call:
 
 def _operators_text(difference: Difference, judged: Judged | None) -> Sentence:
     has, had = _names(difference.candidate), _names(difference.reference)
-    if judged is None:
+    if judged is None or not judged.is_sure:
         return say("other operators: {candidate} where the reference has {reference}", candidate=has, reference=had)
     error = judged.error
     is_whole = error.broken == 0 and abs(error.factor - 1) > 0.5 * error.relative
@@ -212,16 +213,14 @@ def other_sources(
     made = _made(reference), _made(candidate)
     seen: set[int] = set()
     differences: list[tuple[float, float, Call, TensorRef]] = []
-    for of_reference, of_candidate in alignment.pairs:
-        for one, other in zip(of_reference.inputs, of_candidate.inputs, strict=False):
-            is_source = one.storage not in made[0] and other.storage not in made[1]
-            if not is_source or other.storage in seen or one.shape != other.shape:
-                continue
-            seen.add(other.storage)
-            rounding = (
-                2 * max(ROUNDING.get(ref.dtype, 0.0) for ref in (one, other)) if one.dtype != other.dtype else 0.0
-            )
-            differences.append((distance_of(one, other), rounding, of_candidate, other))
+    for call, one, other in _same_tensors(alignment, reference, candidate):
+        is_source = one.storage not in made[0] and other.storage not in made[1]
+        if not is_source or other.storage in seen or one.shape != other.shape:
+            continue
+        seen.add(other.storage)
+        rounding = 2 * max(ROUNDING.get(ref.dtype, 0.0) for ref in (one, other)) if one.dtype != other.dtype else 0.0
+        differences.append((distance_of(one, other), rounding, call, other))
+    differences.sort(key=lambda one: one[2].index)
     floating = [distance for distance, _, _, ref in differences if ref.dtype in ROUNDING and distance > 0]
     usual = median(floating) if len(floating) > 4 else 0.0
     for number, (distance, rounding, call, ref) in enumerate(differences):
@@ -237,6 +236,20 @@ def other_sources(
                 )
             )
             yield Suspect(call, "input", 800.0 - number * 1e-3, text)
+
+
+def _same_tensors(
+    alignment: Alignment, reference: Step, candidate: Step
+) -> Iterator[tuple[Call, TensorRef, TensorRef]]:
+    """The inputs of aligned calls, and the parameters and buffers that only other calls read; each with the call of the
+    candidate that reads it."""
+    for of_reference, of_candidate in alignment.pairs:
+        for one, other in zip(of_reference.inputs, of_candidate.inputs, strict=False):
+            yield of_candidate, one, other
+    readers = {ref.storage: call for call in reversed(candidate.calls) for ref in call.inputs}
+    for one, other in Versions(reference, candidate).first():
+        if candidate.names[other.storage].startswith(("parameter ", "buffer ")):
+            yield readers[other.storage], one, other
 
 
 def _made(step: Step) -> set[int]:

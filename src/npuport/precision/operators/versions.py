@@ -1,0 +1,61 @@
+"""The values that named tensors, such as parameters and states of optimizers, take in a step of two runs."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+
+from npuport.precision.operators.calls import Step, TensorRef
+from npuport.precision.operators.renames import plain_path
+
+_NOT_MADE = -1  # before all calls
+
+
+class Versions:
+    """The tensors of one name, one after another; those of both runs at one time are the same tensor."""
+
+    def __init__(self, reference: Step, candidate: Step) -> None:
+        self._of_names = _of_names(reference), _of_names(candidate)
+
+    def last(self) -> list[tuple[TensorRef, TensorRef]]:
+        """The last values of all that the calls of both runs make."""
+        pairs = self._at((float("inf"), float("inf")))
+        return [(one[1], other[1]) for one, other in pairs if min(one[0], other[0]) > _NOT_MADE]
+
+    def first(self) -> list[tuple[TensorRef, TensorRef]]:
+        """The values that calls of both runs read before a call makes others."""
+        return [(one[1], other[1]) for one, other in self._at((0, 0)) if max(one[0], other[0]) == _NOT_MADE]
+
+    def before(self, starts: tuple[float, float]) -> tuple[dict[int, tuple[TensorRef, TensorRef]], ...]:
+        """The values before a call of each run, by its index: the pairs by the storage of the reference, and by that of
+        the candidate."""
+        pairs = [(one[1], other[1]) for one, other in self._at(starts)]
+        return {pair[0].storage: pair for pair in pairs}, {pair[1].storage: pair for pair in pairs}
+
+    def _at(self, starts: tuple[float, float]) -> list[tuple[tuple[int, TensorRef], tuple[int, TensorRef]]]:
+        found = []
+        for name in filter(self._of_names[1].__contains__, self._of_names[0]):
+            one, other = (_latest(names[name], start) for names, start in zip(self._of_names, starts, strict=True))
+            if one is not None and other is not None and one[1].shape == other[1].shape:
+                found.append((one, other))
+        return found
+
+
+def _latest(versions: Mapping[int, TensorRef], start: float) -> tuple[int, TensorRef] | None:
+    index = max((index for index in versions if index < start), default=None)
+    return None if index is None else (index, versions[index])
+
+
+def _of_names(step: Step) -> dict[str, dict[int, TensorRef]]:
+    """The tensors of each name by the index of the call that made them."""
+    found: dict[str, dict[int, TensorRef]] = defaultdict(dict)
+    made: set[int] = set()
+    for call in step.calls:
+        for refs, index in ((call.inputs, _NOT_MADE), (call.outputs, call.index)):
+            for ref in refs:
+                name = step.names.get(ref.storage)
+                if name is not None and (index != _NOT_MADE or ref.storage not in made):
+                    kind, of, path = name.rpartition(" ")
+                    found[f"{kind}{of}{plain_path(path)}"].setdefault(index, ref)
+        made.update(ref.storage for ref in call.outputs)
+    return found

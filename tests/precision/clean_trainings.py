@@ -1,0 +1,161 @@
+"""Whole trainings of some steps, recorded.
+
+Usage: clean_trainings.py DEVICE FOLDER NAME…: a name is that of a training, with "=" and a fault behind it if one is
+wanted, and is the name of its folder inside of FOLDER. Weights and batches are made on the CPU: they are the same
+everywhere.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from fault_models import CASES
+from held_out_models import HELD_OUT_CASES
+from torch import nn
+from torch.nn import functional as F
+
+from npuport.precision import record
+
+STEPS = 2
+
+
+@dataclass(frozen=True)
+class Training:
+    """``batch`` makes the batch of a step. ``dtype``: that of autocast; float16 goes with scaled gradients."""
+
+    model: Callable[[], nn.Module]
+    batch: Callable[[], Any]
+    optimizer: Callable[[Any], torch.optim.Optimizer] = lambda parameters: torch.optim.AdamW(parameters, lr=1e-3)
+    dtype: torch.dtype | None = None
+    clip: float = 1.0
+
+
+class Mnist(nn.Module):
+    """The network of PyTorch's MNIST example, without its dropout."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv1, self.conv2 = nn.Conv2d(1, 32, 3), nn.Conv2d(32, 64, 3)
+        self.fc1, self.fc2 = nn.Linear(9216, 128), nn.Linear(128, 10)
+
+    def forward(self, batch: tuple[torch.Tensor, torch.Tensor]) -> torch.Tensor:
+        images, labels = batch
+        x = F.max_pool2d(F.relu(self.conv2(F.relu(self.conv1(images)))), 2)
+        return F.nll_loss(F.log_softmax(self.fc2(F.relu(self.fc1(x.flatten(1)))), 1), labels)
+
+
+class OfTransformers(nn.Module):
+    """A model of transformers, small and with random weights."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        import transformers
+
+        small = {"num_hidden_layers": 2, "num_attention_heads": 4, "hidden_size": 64, "vocab_size": 96}
+        if name == "LlamaForCausalLM":
+            config = transformers.LlamaConfig(**small, intermediate_size=128, num_key_value_heads=2)
+        elif name == "BertForSequenceClassification":
+            none = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+            config = transformers.BertConfig(**small, **none, intermediate_size=128, num_labels=3)
+        else:
+            config = transformers.T5Config(
+                vocab_size=96, d_model=64, d_kv=16, d_ff=128, num_layers=2, num_heads=4, dropout_rate=0.0,
+                decoder_start_token_id=0,
+            )  # fmt: skip
+        self.model = getattr(transformers, name)(config)
+
+    def forward(self, batch: dict[str, torch.Tensor]) -> torch.Tensor:
+        return self.model(**batch).loss
+
+
+def text() -> dict[str, torch.Tensor]:
+    tokens = torch.randint(1, 96, (4, 24))
+    return {"input_ids": tokens, "labels": tokens}
+
+
+def padded(labels: Callable[[], torch.Tensor]) -> dict[str, torch.Tensor]:
+    mask = torch.ones(4, 24, dtype=torch.long)
+    mask[0, 16:] = 0
+    return {"input_ids": torch.randint(1, 96, (4, 24)), "attention_mask": mask, "labels": labels()}
+
+
+def momentum(parameters: Any) -> torch.optim.Optimizer:
+    return torch.optim.SGD(parameters, lr=0.01, momentum=0.9, weight_decay=1e-4)
+
+
+TRAININGS = {
+    **{name: Training(case.model, case.batch) for name, case in {**CASES, **HELD_OUT_CASES}.items()},
+    "cnn_sgd": Training(CASES["cnn"].model, CASES["cnn"].batch, momentum),
+    "gpt_bfloat16": Training(CASES["gpt"].model, CASES["gpt"].batch, dtype=torch.bfloat16),
+    "gpt_float16": Training(CASES["gpt"].model, CASES["gpt"].batch, dtype=torch.float16),
+    "mnist": Training(
+        Mnist,
+        lambda: (torch.randn(16, 1, 28, 28), torch.randint(0, 10, (16,))),
+        lambda parameters: torch.optim.Adadelta(parameters, lr=1.0),
+    ),
+    "llama_sdpa": Training(lambda: OfTransformers("LlamaForCausalLM"), text),
+    "bert": Training(
+        lambda: OfTransformers("BertForSequenceClassification"), lambda: padded(lambda: torch.randint(0, 3, (4,)))
+    ),
+    "t5": Training(
+        lambda: OfTransformers("T5ForConditionalGeneration"), lambda: padded(lambda: torch.randint(1, 96, (4, 12)))
+    ),
+}
+
+
+def wrong_eps(model: nn.Module) -> None:
+    norm = [one for one in model.modules() if isinstance(one, nn.LayerNorm)][1]
+    norm.eps = 1e-2
+
+
+def missing_bias(model: nn.Module) -> None:
+    next(one for one in model.modules() if isinstance(one, nn.Conv2d)).bias = None
+
+
+def scaled_attention(model: nn.Module) -> None:
+    attentions = [one for one in model.modules() if hasattr(one, "scaling")]
+    attentions[1].scaling *= 1.05
+
+
+FAULTS = {one.__name__: one for one in (wrong_eps, missing_bias, scaled_attention)}
+
+
+def to(device: str, value: Any) -> Any:
+    if isinstance(value, torch.Tensor):
+        return value.to(device)
+    if isinstance(value, dict):
+        return {name: to(device, one) for name, one in value.items()}
+    return type(value)(to(device, one) for one in value)
+
+
+def train(device: str, folder: Path, training: Training, fault: Callable[[nn.Module], None] | None) -> None:
+    torch.manual_seed(0)
+    model = training.model()
+    batches = [training.batch() for _ in range(STEPS)]
+    if fault is not None:
+        fault(model)
+    model.to(device).train()
+    optimizer = training.optimizer(model.parameters())
+    scaler = torch.amp.GradScaler(device, enabled=training.dtype is torch.float16)
+    with record(folder, steps=f"0-{STEPS - 1}"), torch.device(device):
+        for batch in batches:
+            optimizer.zero_grad()
+            with torch.autocast(device, training.dtype) if training.dtype else nullcontext():
+                loss = model(to(device, batch))
+            scaler.scale(loss).backward()
+            scaler.unscale_(optimizer)
+            nn.utils.clip_grad_norm_(model.parameters(), training.clip)
+            scaler.step(optimizer)
+            scaler.update()
+
+
+if __name__ == "__main__":
+    for name in sys.argv[3:]:
+        training, _, fault = name.partition("=")
+        train(sys.argv[1], Path(sys.argv[2]) / name, TRAININGS[training], FAULTS.get(fault))

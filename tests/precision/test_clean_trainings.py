@@ -1,0 +1,59 @@
+"""Whole trainings on the CPU and on the simulated NPU: nothing is suspected where nothing is wrong, later steps too."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+
+from npuport.precision.operators.calls import read_step, step_file
+from npuport.precision.operators.suspects import Comparison, compare
+from npuport.precision.operators.verdict import verdict_of
+
+CLEAN = ("gpt", "cnn", "cnn_sgd", "unet", "vit", "translator", "llama_sdpa", "t5")
+FAULTY = {
+    "gpt=wrong_eps": "blocks.0.norm2",
+    "cnn_sgd=missing_bias": "layers.0",
+    "llama_sdpa=scaled_attention": "model.model.layers.1.self_attn",
+}
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    for name in ("torch_npu", "transformers"):
+        if importlib.util.find_spec(name) is None:
+            pytest.skip(f"{name} is not installed")
+    folder = tmp_path_factory.mktemp("trainings")
+    inside = {name: value for name, value in os.environ.items() if name != "TORCH_DEVICE_BACKEND_AUTOLOAD"}
+    for device, names in (("cpu", CLEAN), ("npu", (*CLEAN, *FAULTY))):
+        script = [str(Path(__file__).with_name("clean_trainings.py")), device, str(folder / device), *names]
+        command = [sys.executable, "-m", "npuport", "run", "--sim", "--", sys.executable, *script]
+        done = subprocess.run(command, env=inside, capture_output=True, text=True, check=False, timeout=300)
+        assert done.returncode == 0, done.stderr[-2000:]
+    return folder
+
+
+def compared(folder: Path, name: str, step: int) -> Comparison:
+    reference, _, _ = name.partition("=")
+    return compare(
+        read_step(step_file(folder / "cpu" / reference, step, 0)), read_step(step_file(folder / "npu" / name, step, 0))
+    )
+
+
+@pytest.mark.parametrize("name", CLEAN)
+def test_a_clean_training_is_quiet(recorded: Path, name: str) -> None:
+    suspects = [(step, str(one.text)) for step in (0, 1) for one in compared(recorded, name, step).suspects]
+    assert suspects == []
+
+
+@pytest.mark.parametrize("name", FAULTY)
+def test_a_fault_in_a_training_is_named_first(recorded: Path, name: str) -> None:
+    verdict = verdict_of(compared(recorded, name, 1))
+    assert verdict is not None and verdict.confidence == "high"
+    assert verdict.suspect.call.module.startswith(FAULTY[name]), str(verdict.suspect.text)
