@@ -9,7 +9,9 @@ torch = pytest.importorskip("torch")
 from faults import is_right, step_of  # noqa: E402
 from held_out import HELD_OUT_CASES, HELD_OUT_FAULTS  # noqa: E402
 
+from npuport.precision.operators import execution  # noqa: E402
 from npuport.precision.operators.suspects import compare  # noqa: E402
+from npuport.precision.operators.suspicion import Suspect  # noqa: E402
 
 
 @pytest.fixture(scope="module", params=HELD_OUT_CASES)
@@ -29,9 +31,21 @@ def test_faults_are_named_and_healthy_pairs_are_not_suspected(model: str) -> Non
         assert is_right(fault, first.call.operator, first.call.module), (fault.name, first.call, str(first.text))
 
 
-def test_a_fused_operator_is_judged_without_a_replay() -> None:
-    """Attention draws random numbers in general, so that it is not replayed."""
+def attention_with_noise() -> Suspect:
     fault = next(one for one in HELD_OUT_FAULTS if one.name == "attention 1 % noise")
     first = compare(step_of("vit", 1e-6, 1), step_of("vit", 1e-6, 2, fault)).suspects[0]
-    assert "its inputs" in str(first.text)
     assert is_right(fault, first.call.operator, first.call.module)
+    return first
+
+
+def test_attention_that_drops_nothing_is_replayed() -> None:
+    """It has the tag of operators that draw random numbers, for its dropout."""
+    first = attention_with_noise()
+    assert first.is_replayed
+    assert "its own error" in str(first.text)
+
+
+def test_a_fused_operator_is_judged_without_a_replay(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(execution, "_drops_nothing", lambda *_: False)  # as with a dropout
+    first = attention_with_noise()
+    assert "its inputs" in str(first.text)
