@@ -293,9 +293,15 @@ class Stretches:
             found = counterpart(storage)
             if found is not None:
                 given.append((found[side], self._sides[1 - side].tensor(found[1 - side])))
-            elif ref.dtype in ROUNDING:
+            elif ref.dtype in ROUNDING and not self._is_weight(side, storage):
                 missing.add(storage)
         return given, missing
+
+    def _is_weight(self, side: int, storage: int) -> bool:
+        """Whether a tensor is a parameter or buffer before the step changes it. Where the other run has none, as of a
+        bias that is missing, that is the difference."""
+        name = self._sides[side].names.get(storage, "")
+        return name.startswith(("parameter ", "buffer ")) and storage not in self._makers[side]
 
     def _counterpart(
         self, side: int, storage: int, without: frozenset[int], made: set[int], named: Pair | None
