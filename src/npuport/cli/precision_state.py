@@ -131,7 +131,9 @@ def _decoder(tokenizer: str) -> Callable[[list[int]], str]:
     try:
         from transformers import AutoTokenizer
 
-        loaded = AutoTokenizer.from_pretrained(tokenizer)  # type: ignore[no-untyped-call]
+        # Whether this is typed differs between releases.
+        load: Any = AutoTokenizer.from_pretrained
+        loaded = load(tokenizer)
     except ImportError as error:
         raise UserError("--tokenizer takes the package transformers:\n  pip install transformers") from error
     except (OSError, ValueError) as error:

@@ -26,11 +26,13 @@ from npuport.precision.operators.renames import plain_path, summary
 from npuport.precision.operators.replay import one_thread_each
 from npuport.precision.operators.stretches import Judged, Stretches
 from npuport.precision.operators.suspicion import Measure, Suspect
-from npuport.precision.operators.versions import Versions
+from npuport.precision.operators.versions import Versions, path_of
 
 # How far apart parameters and batches may be in the first step, and later: Adam makes full steps from gradients that
 # are nothing but rounding, such as those of the bias of a key.
 _SOURCE = (1e-4, 2e-2)
+# Of gradients: distances of most of them, and of those that are nothing but rounding; the size of the latter.
+_AGREEING, _UNLIKE, _SMALL = 0.1, 0.3, 0.03
 # Operators that move values or fill with one; in a difference others are more telling.
 _MOVING = (
     "clone", "_unsafe_view", "view", "copy", "_to_copy", "transpose", "expand", "contiguous", "npu_format_cast",
@@ -223,7 +225,10 @@ def other_sources(
     differences.sort(key=lambda one: one[2].index)
     floating = [distance for distance, _, _, ref in differences if ref.dtype in ROUNDING and distance > 0]
     usual = median(floating) if len(floating) > 4 else 0.0
+    noisy = _of_rounding_alone(reference, candidate, distance_of) if candidate.step and differences else frozenset()
     for number, (distance, rounding, call, ref) in enumerate(differences):
+        if path_of(candidate.names.get(ref.storage, "")) in noisy:
+            continue
         limit = max(8 * usual, rounding, _SOURCE[min(candidate.step, 1)] if ref.dtype in ROUNDING else 0.0)
         if distance > max(limit, at_least(call)):
             named = {"apart": f"{distance:.2g}", "dtype": ref.dtype, "shape": list(ref.shape)}
@@ -236,6 +241,25 @@ def other_sources(
                 )
             )
             yield Suspect(call, "input", 800.0 - number * 1e-3, text)
+
+
+def _of_rounding_alone(reference: Step, candidate: Step, distance_of: Distance) -> frozenset[str]:
+    """The parameters whose gradient is nothing but rounding: small, and unlike in both runs, while most others agree.
+    The bias of keys in attention is one, for a softmax does not see it. An optimizer that divides by the size of
+    gradients makes full steps from it, so that the parameter and its states differ in every run."""
+    gradients = Versions(reference, candidate).gradients()
+    distances = {path: distance_of(*pair) for path, pair in gradients.items()}
+    if not distances or median(distances.values()) > _AGREEING:
+        return frozenset()
+    sizes = {path: _size_of(candidate, ref) for path, (_, ref) in gradients.items()}
+    small = _SMALL * median(sizes.values())
+    return frozenset(path for path, distance in distances.items() if distance > _UNLIKE and sizes[path] < small)
+
+
+def _size_of(step: Step, ref: TensorRef) -> float:
+    """Root mean square of a tensor; 0 where nothing is known of it."""
+    known = step.statistics_of(ref)
+    return known.norm / math.sqrt(max(math.prod(ref.shape), 1)) if known is not None else 0.0
 
 
 def _same_tensors(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 
-from npuport.precision.operators.calls import Step, TensorRef
+from npuport.precision.operators.calls import SHARD, Step, TensorRef
 from npuport.precision.operators.renames import plain_path
 
 _NOT_MADE = -1  # before all calls
@@ -32,6 +32,16 @@ class Versions:
         pairs = [(one[1], other[1]) for one, other in self._at(starts)]
         return {pair[0].storage: pair for pair in pairs}, {pair[1].storage: pair for pair in pairs}
 
+    def gradients(self) -> dict[str, tuple[TensorRef, TensorRef]]:
+        """The last gradient of each parameter that has one in both runs, by the parameter's path."""
+        found = {}
+        for name in filter(self._of_names[1].__contains__, self._of_names[0]):
+            if (path := path_of(name, "gradient")) is not None:
+                one, other = (names[name][max(names[name])] for names in self._of_names)
+                if one.shape == other.shape:
+                    found[path] = (one, other)
+        return found
+
     def _at(self, starts: tuple[float, float]) -> list[tuple[tuple[int, TensorRef], tuple[int, TensorRef]]]:
         found = []
         for name in filter(self._of_names[1].__contains__, self._of_names[0]):
@@ -39,6 +49,13 @@ class Versions:
             if one is not None and other is not None and one[1].shape == other[1].shape:
                 found.append((one, other))
         return found
+
+
+def path_of(name: str, kind: str = "") -> str | None:
+    """The path of the parameter that a name is about ("exp_avg of PATH", "parameter PATH"), without what wrappers add;
+    None for another kind."""
+    start, _, path = name.removeprefix(SHARD).rpartition(" ")
+    return plain_path(path) if start.startswith(kind) and path else None
 
 
 def _latest(versions: Mapping[int, TensorRef], start: float) -> tuple[int, TensorRef] | None:
