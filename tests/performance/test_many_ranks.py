@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from made_cluster import Cluster, profiles_of
-from made_profiles import npu_trace, write_npu_profile
+from made_profiles import collective, kernel, made, npu_trace, write_npu_profile
 from typer.testing import CliRunner
 
 from npuport.cli.app import app
@@ -60,6 +61,15 @@ def test_unequal_stages() -> None:
     assert (found.code, found.ranks) == ("NT606", tuple(range(48, 64)))
     assert found.cost_ns == pytest.approx(30e6, rel=0.05)  # three of four stages could take 10 ms each
     assert found.details["stage_3_ms"] - found.details["stage_0_ms"] == pytest.approx(40, rel=0.05)
+
+
+def test_a_pipeline_s_bubble() -> None:
+    receiving = [collective(start, start + 60, name="hcom_receive__77_0_1") for start in (100, 500)]
+    ranks = [summarised(made(kernels=[kernel(110, 400)], communication=receiving, rank=rank), rank) for rank in (0, 1)]
+    (found,) = findings_of(ranks)
+    # Of 120 ns, 50 pass while something is computed.
+    assert (found.code, found.cost_ns, found.details["share"]) == ("NT608", 70, 0.07)
+    assert findings_of([replace(one, bubble_ns=40) for one in ranks]) == []
 
 
 def test_several_causes_are_told_apart() -> None:

@@ -91,6 +91,7 @@ def _as_json(ranks: Sequence[RankSummary], late: dict[int, int], findings: Seque
                 "step_ms": one.step_ns / 1e6,
                 "computing_ms": one.computing_ns / 1e6,
                 "communication_ms": one.communication_ns / 1e6,
+                "bubble_ms": one.bubble_ns / 1e6,
                 "late_ms": late[one.rank] / 1e6,
                 "peak_reserved_bytes": one.peak_bytes,
                 "parts_ms": {name: time / 1e6 for name, time in one.parts.items()},

@@ -263,6 +263,13 @@ PERFORMANCE_SENTENCES = {
     "move layers from this stage to others; the first has the embedding, the last the head and the loss": (
         "把这一阶段的层移到其他阶段；第一阶段有 embedding，最后一阶段有 head 和 loss"
     ),
+    "ranks wait {time} ms of a step for other pipeline stages ({share}), rank {rank} longest: {longest} ms": (
+        "各 rank 每步等待其他流水线阶段 {time} ms（{share}），最长的是 rank {rank}：{longest} ms"
+    ),
+    (
+        "more micro-batches in a step, or interleaved stages: with p stages and m micro-batches the bubble is "
+        "(p - 1) / (m + p - 1) of a step"
+    ): "每步使用更多 micro-batch，或交错的阶段：p 个阶段、m 个 micro-batch 时，气泡占一步的 (p - 1) / (m + p - 1)",
     "all {number} ranks wait {time} ms at once in a step": "全部 {number} 个 rank 每步同时等待 {time} ms",
     "the rank that they wait for is not among them: profile all ranks": (
         "它们等待的 rank 不在其中：请 profile 所有 rank"

@@ -20,6 +20,7 @@ from npuport.performance.step_split import COMMUNICATING, Part
 _POINT_TO_POINT = re.compile(r"send|recv|receive", re.IGNORECASE)
 _LATE = 0.01  # of a step
 _SLOW_LINK = 0.8  # of the median rate of links of its kind; MindStudio's threshold for a link's rate is the same
+_BUBBLE = 0.05  # of a step
 _MANY_KERNELS = 0.02  # more kernels than others have: more work, not slower work
 _COMMUNICATION = {part.value for part in COMMUNICATING}
 _COMPUTING = {Part.FORWARD.value, Part.BACKWARD.value, Part.OPTIMIZER.value, Part.OTHER.value}
@@ -41,7 +42,13 @@ class RanksFinding:
 
 def findings_of(ranks: Sequence[RankSummary]) -> list[RanksFinding]:
     """All findings, the costliest first."""
-    found = [*_late_ranks(ranks), *_slow_links(ranks), *_unequal_stages(ranks), *_absent_ranks(ranks)]
+    found = [
+        *_late_ranks(ranks),
+        *_slow_links(ranks),
+        *_unequal_stages(ranks),
+        *_bubbles(ranks),
+        *_absent_ranks(ranks),
+    ]
     return sorted(found, key=lambda one: -one.cost_ns)
 
 
@@ -189,6 +196,23 @@ def _unequal_stages(ranks: Sequence[RankSummary]) -> Iterator[RanksFinding]:
         tuple(sorted(rank for rank, number in stage.items() if number == longest)),
         {f"stage_{number}_ms": time / 1e6 for number, time in sorted(means.items())},
     )  # fmt: skip
+
+
+def _bubbles(ranks: Sequence[RankSummary]) -> Iterator[RanksFinding]:
+    """Stages that wait for micro-batches from others. What unequal stages cost is part of it."""
+    cost = round(mean(one.bubble_ns for one in ranks)) if ranks else 0
+    length = mean(one.step_ns for one in ranks) if ranks else 0.0
+    if not cost or cost < _BUBBLE * length:
+        return
+    longest = max(ranks, key=lambda one: one.bubble_ns)
+    seen = say(
+        "ranks wait {time} ms of a step for other pipeline stages ({share}), rank {rank} longest: {longest} ms",
+        time=milliseconds(cost), share=f"{cost / length:.0%}", rank=longest.rank,
+        longest=milliseconds(longest.bubble_ns),
+    )  # fmt: skip
+    fix = say("more micro-batches in a step, or interleaved stages: with p stages and m micro-batches the bubble is "
+              "(p - 1) / (m + p - 1) of a step")  # fmt: skip
+    yield RanksFinding("NT608", "pipeline-bubble", seen, fix, cost, Confidence.MEDIUM, (), {"share": cost / length})
 
 
 def _absent_ranks(ranks: Sequence[RankSummary]) -> Iterator[RanksFinding]:

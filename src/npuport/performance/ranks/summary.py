@@ -9,9 +9,11 @@ from pathlib import Path
 import polars as pl
 
 from npuport.performance.findings.base import Context
-from npuport.performance.intervals import clip, total
+from npuport.performance.intervals import clip, spans_of, total
 from npuport.performance.reading.discover import Reader
 from npuport.performance.tables import Problem, Profile
+
+RECEIVING = r"(?i)recv|receive"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,7 @@ class RankSummary:
     parts: Mapping[str, int]  # by the words of ``Part``
     computing_ns: int
     communication_ns: int
+    bubble_ns: int  # receiving from another pipeline stage while nothing is computed
     kernels: Mapping[str, tuple[int, int]]  # type -> (how many, time)
     collectives: Mapping[tuple[int | None, str, int], Collective]
     links: Mapping[tuple[int, int, str], Moved]  # (source, destination, kind of link)
@@ -76,6 +79,7 @@ def summarised(profile: Profile, position: int) -> RankSummary:
         parts={name: time // count for name, time in parts.items()},
         computing_ns=sum(one.computing for one in splits) // count,
         communication_ns=sum(one.communication for one in splits) // count,
+        bubble_ns=_bubble(context),
         kernels=_kernels(context, count),
         collectives=_collectives(context),
         links=_links(context, count),
@@ -90,6 +94,13 @@ def _kernels(context: Context, steps: int) -> dict[str, tuple[int, int]]:
     length = (pl.col("end_ns") - pl.col("start_ns")).sum().alias("time")
     table = context.kernels.group_by(named).agg(pl.len(), length)
     return {str(name): (number // steps, time // steps) for name, number, time in table.iter_rows()}
+
+
+def _bubble(context: Context) -> int:
+    """The vendor's tools call bubble what point-to-point operations that receive take; what hides it is no loss."""
+    table = context.profile.communication.with_columns(pl.col("name", "kind").cast(pl.String))
+    receiving = table.filter((pl.col("kind") == "operation") & pl.col("name").str.contains(RECEIVING))
+    return context.per_step(total(context.without_computing(spans_of(receiving))))
 
 
 def _collectives(context: Context) -> dict[tuple[int | None, str, int], Collective]:
