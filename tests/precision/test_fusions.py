@@ -142,6 +142,19 @@ def test_a_run_in_another_precision_is_one_note(eager: Step) -> None:
     assert "calls compute in bfloat16 where the reference computes in float32" in str(note)
 
 
+def test_single_calls_in_a_finer_precision_are_a_note() -> None:
+    steps = []
+    for dtype in (torch.bfloat16, torch.float32):
+        recorder = Recorder()
+        with recorder:
+            (torch.arange(9.0).reshape(3, 3) + 1).to(dtype).softmax(-1).float() * 2
+        steps.append(recorder.take(0, 0))
+    finer, coarser = compare(steps[0], steps[1]), compare(steps[1], steps[0])
+    assert finer.suspects == ()
+    assert str(finer.notes[0]).startswith("1 calls compute in float32 where the reference computes in bfloat16")
+    assert [one.kind for one in coarser.suspects] == ["dtype"]
+
+
 def test_a_fault_in_a_run_in_another_precision_is_named(eager: Step) -> None:
     fault = Fault("a tenth too large", "", "_softmax", 1, lambda result, _: result.mul_(1.1))
     first = compare(eager, in_bfloat16(2, fault)).suspects[0]

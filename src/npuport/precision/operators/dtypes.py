@@ -12,10 +12,8 @@ from npuport.precision.operators.alignment import Alignment
 from npuport.precision.operators.calls import Call
 from npuport.precision.operators.suspicion import Suspect
 
-_MANY, _SHARE = (
-    8,
-    0.1,
-)  # calls, and share of all, that change from one dtype to another in a run that does so on purpose
+# Calls, and share of all, that change from one dtype to another in a run that does so on purpose.
+_MANY, _SHARE = 8, 0.1
 _FEW = 3  # calls of an operator that tell what is usual for it
 
 
@@ -36,25 +34,34 @@ class _Change:
 
 
 def other_dtypes(alignment: Alignment) -> OtherDtypes:
-    """A run that computes in another precision altogether is noted; single calls in another dtype are suspects, also
-    such calls of an operator of which most did not change."""
+    """A run that computes in another precision altogether is noted, and so are calls in a finer one: autocast's lists
+    differ by device. Single calls in another dtype are suspects, also such calls of an operator of which most did not
+    change."""
     changes = list(filter(None, (_change(number, *pair) for number, pair in enumerate(alignment.pairs))))
     floating = sum(any(ref.dtype in ROUNDING for ref in call.inputs) for _, call in alignment.pairs)
     kinds = Counter((one.reference, one.candidate) for one in changes)
     on_purpose = {
         kind: number
         for kind, number in kinds.items()
-        if number >= max(_MANY, _SHARE * floating) and all(dtype in ROUNDING for dtype in kind)
+        if all(dtype in ROUNDING for dtype in kind) and (number >= max(_MANY, _SHARE * floating) or _is_finer(*kind))
     }
     calls = Counter(call.operator for _, call in alignment.pairs)
     changed = Counter(one.call.operator for one in changes)
     suspects = [
         _suspect(one)
         for one in changes
-        if (one.reference, one.candidate) not in on_purpose
-        or (calls[one.call.operator] > _FEW and changed[one.call.operator] < 0.5 * calls[one.call.operator])
+        if not _is_finer(one.reference, one.candidate)
+        and (
+            (one.reference, one.candidate) not in on_purpose
+            or (calls[one.call.operator] > _FEW and changed[one.call.operator] < 0.5 * calls[one.call.operator])
+        )
     ]
     return OtherDtypes(tuple(suspects), tuple(_notes(on_purpose)))
+
+
+def _is_finer(reference: str, candidate: str) -> bool:
+    """Whether the candidate's dtype rounds less than the reference's."""
+    return candidate in ROUNDING and reference in ROUNDING and ROUNDING[candidate] < ROUNDING[reference]
 
 
 def _change(number: int, of_reference: Call, of_candidate: Call) -> _Change | None:
