@@ -66,5 +66,5 @@ def test_jobs_of_several_processes_and_compiled_models_are_recorded(
     assert results[0] == results[-1]  # of both ranks, once it is there
     assert "gradient of module.0.weight" in wrapped[0].names.values()
     assert any(call.operator.startswith("c10d._allgather") for call in sharded[0].calls)
-    assert {"parameter 0.weight", "gradient of 0.weight"} <= set(sharded[0].names.values())
+    assert {"shard of parameter 0.weight", "shard of gradient of 0.weight"} <= set(sharded[0].names.values())
     assert {call.module for call in compiled[0].calls} >= {"_orig_mod.0", "_orig_mod.1", "_orig_mod.2"}
