@@ -72,7 +72,8 @@ def packed_by_loop(ids: list[list[int]], labels: list[list[int]], max_length: in
     return out
 
 
-def by_loop(source: Path, output: Path, max_length: int) -> None:
+def by_loop(source: Path, output: Path, max_length: int) -> float:
+    started = time.process_time()
     with pa.OSFile(str(output), "wb") as sink:
         writer = None
         for batch in pq.ParquetFile(source).iter_batches(batch_size=PIECE):
@@ -84,9 +85,11 @@ def by_loop(source: Path, output: Path, max_length: int) -> None:
             writer.write_table(table)
         if writer is not None:
             writer.close()
+    return started
 
 
-def by_map(source: Path, output: Path, max_length: int) -> None:
+def by_map(source: Path, output: Path, max_length: int) -> float:
+    """Copying Parquet into its own cache is not the work of datasets.map."""
     rows = datasets.Dataset.from_parquet(str(source), cache_dir=str(output.parent / "cache"))
 
     def pack(batch: dict[str, Any]) -> dict[str, list[list[int]]]:
@@ -94,22 +97,22 @@ def by_map(source: Path, output: Path, max_length: int) -> None:
 
     started = time.process_time()
     rows.map(pack, batched=True, batch_size=PIECE, remove_columns=rows.column_names, cache_file_name=str(output))
-    by_map.seconds = time.process_time() - started  # type: ignore[attr-defined]
+    return started
 
 
-def by_npuport(source: Path, output: Path, max_length: int) -> None:
+def by_npuport(source: Path, output: Path, max_length: int) -> float:
+    started = time.process_time()
     run(
         Job([source], field="input_ids", labels="labels", encode=encode_texts(None), max_length=max_length, pad=0),
         output,
     )
+    return started
 
 
-def seconds(work: Callable[[Path, Path, int], None], source: Path, output: Path, max_length: int) -> float:
-    """CPU time: other programs on the machine do not change it."""
-    started = time.process_time()
-    work(source, output, max_length)
-    # Copying Parquet into its own cache is not the work of datasets.map.
-    return float(getattr(work, "seconds", time.process_time() - started))
+def seconds(work: Callable[[Path, Path, int], float], source: Path, output: Path, max_length: int) -> float:
+    """CPU time, which other programs on the machine do not change. ``work`` tells when it began what is measured."""
+    started = work(source, output, max_length)
+    return time.process_time() - started
 
 
 def main() -> None:

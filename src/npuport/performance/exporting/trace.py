@@ -10,7 +10,7 @@ import gzip
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import polars as pl
 
@@ -36,7 +36,7 @@ def write_trace(profile: Profile, splits: list[StepSplit], path: Path) -> None:
 
 def _events(profile: Profile, splits: list[StepSplit]) -> Iterator[dict[str, Any]]:
     tables = (profile.events, profile.kernels, profile.communication)
-    starts = [int(start) for table in tables if (start := table["start_ns"].min()) is not None]  # type: ignore[arg-type]
+    starts = [cast("int", table["start_ns"].min()) for table in tables if not table.is_empty()]
     begin = min([*starts, *(one.start_ns for one in splits)], default=0)
     names = {HOST: "host", DEVICE: profile.device.upper(), COMMUNICATION: "communication", PARTS: "parts of the step"}
     for pid, name in names.items():

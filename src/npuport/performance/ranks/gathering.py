@@ -11,6 +11,8 @@ from pathlib import Path
 from npuport.performance.ranks.summary import RankSummary, summary_of
 from npuport.performance.reading.discover import Reader
 
+Task = tuple[Path, Reader, int]  # the arguments of ``summary_of``
+
 _FEW = 4  # profiles below that many are read faster than processes start
 
 
@@ -41,18 +43,18 @@ def summaries(
     return sorted(made, key=lambda one: (one.rank, str(one.path)))
 
 
-def _in_processes(tasks: Sequence[tuple[object, ...]], workers: int) -> Iterator[RankSummary]:
+def _in_processes(tasks: Sequence[Task], workers: int) -> Iterator[RankSummary]:
     # Polars has threads of its own, which a fork would leave locked.
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(workers, mp_context=context) as pool:
         yield from pool.map(_summary, tasks)
 
 
-def _summary(task: tuple[object, ...]) -> RankSummary:
-    return summary_of(*task)  # type: ignore[arg-type]  # a task holds its arguments
+def _summary(task: Task) -> RankSummary:
+    return summary_of(*task)
 
 
-def _on_ray(tasks: Sequence[tuple[object, ...]]) -> Iterator[RankSummary]:
+def _on_ray(tasks: Sequence[Task]) -> Iterator[RankSummary]:
     import ray
 
     ray.init(ignore_reinit_error=True, log_to_driver=False)

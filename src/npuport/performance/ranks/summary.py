@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 import polars as pl
 
@@ -84,7 +85,7 @@ def summarised(profile: Profile, position: int) -> RankSummary:
         collectives=_collectives(context),
         links=_links(context, count),
         groups=profile.groups,
-        peak_bytes=profile.memory["reserved_bytes"].max(),  # type: ignore[arg-type]  # whole numbers
+        peak_bytes=cast("int | None", profile.memory["reserved_bytes"].max()),
         problems=profile.problems,
     )
 

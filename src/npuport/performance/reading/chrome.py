@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
 import msgspec
 
@@ -196,7 +196,7 @@ def _opened(path: Path) -> IO[bytes]:
     stream = path.open("rb")
     if stream.peek(2)[:2] == b"\x1f\x8b":
         stream.close()
-        return gzip.open(path, "rb")  # type: ignore[return-value]
+        return cast("IO[bytes]", gzip.open(path, "rb"))
     return stream
 
 
