@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -44,10 +45,24 @@ def test_parameters_are_those_of_the_published_checkpoints(model: Model, publish
 def test_a_layer_is_korthikantis_without_dropout_and_scores() -> None:
     # 34 h less two dropout masks of 1 h and 5 a s; the MLP of width 4h keeps 8h + 8h as there.
     model = Model(1, 1024, 16, 16, 64, 4096, 1000, gated=False, activation="gelu")
-    terms = dict(layer_activations(model, "fused", "none", 2048))
+    terms = dict(layer_activations(model, framework("megatron").policy, "none", 2048, 1))
     assert terms.pop("attention statistics") == 64 * 16
     assert sum(terms.values()) - 2 * 4 == (34 - 2) * 1024
-    assert layer_activations(model, "fused", "full", 2048) == {"layer input": 2 * 1024}
+    assert layer_activations(model, framework("megatron").policy, "full", 2048, 1) == {"layer input": 2 * 1024}
+
+
+def test_attention_of_modules_keeps_what_its_masks_ask_for() -> None:
+    policy = framework("fsdp").policy
+    given, causal, either = (
+        layer_activations(LLAMA_70B, replace(policy, masks=masks), "none", 1024, 2)
+        for masks in ("given", "causal", "either")
+    )
+    # 8192 wide queries, and keys and values of 1024 that a given mask repeats 8 times.
+    assert (given["query, key, value"], given["attention mask"]) == (6 * 8192, 1024)
+    assert (causal["query, key, value"], causal["attention mask"]) == (2 * 8192 + 4 * 1024, 2048 * 2048 / 2048)
+    assert either == given
+    short = layer_activations(LLAMA_7B, replace(policy, masks="either"), "none", 256, 2)
+    assert short["attention mask"] == 2048 * 2048 / 512  # the whole mask for few tokens is the more
 
 
 @pytest.mark.parametrize(

@@ -172,7 +172,7 @@ def _arithmetic(model: Model, job: Job, framework: Framework, candidate: Candida
         cp=layout.context,
         tokens=tokens,
     )
-    terms = layer_activations(model, policy.kernels, layout.recompute, job.sequence)
+    terms = layer_activations(model, policy, layout.recompute, job.sequence, layout.micro_batch)
     each = sum(terms.values())
     yield translate("One layer keeps {size} bytes of a token:", size=f"{each:,.0f}")
     yield from (f"  {size:12,.0f}  {translate(name)}" for name, size in terms.items())

@@ -26,20 +26,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from npuport.llm.planning.layout import Kernels, Recompute
+from npuport.llm.planning.layout import Kernels, Masks, Policy, Recompute
 from npuport.llm.planning.model import Model
 
 _STATISTICS = 2 * 8 * 4  # of one head
+_CAUSAL_MASK = 2048 * 2048  # bytes: torch_npu's mask for is_causal, whatever the sequence
 
 
-def layer_activations(model: Model, kernels: Kernels, recompute: Recompute, sequence: int) -> Mapping[str, float]:
+def layer_activations(
+    model: Model, policy: Policy, recompute: Recompute, sequence: int, batch: int
+) -> Mapping[str, float]:
     """Bytes that one layer keeps of one token, by term, before any division over devices.
 
-    "selective" computes the core of attention again (section 5); with flash attention that frees its statistics alone.
+    ``batch`` counts the sequences at once, which share what does not depend on their number. "selective" computes the
+    core of attention again (section 5); with flash attention that frees its statistics alone.
     """
     if recompute == "full":
         return {"layer input": 2 * model.hidden}
-    terms = _layer_fused(model) if kernels == "fused" else _layer_modules(model, sequence)
+    terms = _layer_fused(model) if policy.kernels == "fused" else _layer_modules(model, policy.masks, sequence, batch)
     if recompute == "selective":
         return {name: size for name, size in terms.items() if name != "attention statistics"}
     return terms
@@ -58,28 +62,43 @@ def _layer_fused(model: Model) -> dict[str, float]:
     }
 
 
-def _layer_modules(model: Model, sequence: int) -> dict[str, float]:
-    """As the classes of transformers 4.57 compute; each term is a tensor that autograd saves.
+def _layer_modules(model: Model, masks: Masks, sequence: int, batch: int) -> dict[str, float]:
+    """As the classes of transformers 4.57 and 5.24 compute; each term is a tensor that autograd saves.
 
     RMSNorm is composed: the input in fp32 (4h), the reciprocal root (4), the product in 16 bits before the weight (2h);
-    LayerNorm is one operator (2h, mean and reciprocal root). Keys and values are repeated for query heads (2q each).
-    The output of attention is kept twice: as attention has it, and copied to the projection's order. The mask is given
-    to each layer, and torch_npu inverts it into a new one (1 byte for each token pair: s bytes a token). A gate is
-    kept before and after silu, with the other half and their product (8f); gelu_new is composed of four kept tensors
-    and the product (10f); gelu is one operator (4f).
+    LayerNorm is one operator (2h, mean and reciprocal root). The output of attention is kept twice: as attention has
+    it, and copied to the projection's order. A gate is kept before and after silu, with the other half and their
+    product (8f); gelu_new is composed of four kept tensors and the product (10f); gelu is one operator (4f).
     """
     hidden, query, ffn = model.hidden, model.query_width, model.ffn
     norm = 2 * hidden + 4 if model.biases else 6 * hidden + 4
     return {
         "norms": 2 * norm,
         "input of query, key, value": 2 * hidden,
-        "query, key, value": 6 * query,
+        **_masked_attention(model, masks, sequence, batch),
         "attention statistics": _STATISTICS * model.heads,
         "attention output": 4 * query,
-        "attention mask": sequence,
         "input of the MLP": _mlp_input(model),
         "MLP": (8 if model.gated else 10 if model.activation == "gelu_new" else 4) * ffn * model.top_k,
     }
+
+
+def _masked_attention(model: Model, masks: Masks, sequence: int, batch: int) -> dict[str, float]:
+    """Query, key, value and mask of one token; of ``masks`` "either", whichever is more.
+
+    Given masks (transformers 4 on an NPU, and 5 where a batch is padded): torch_npu inverts the mask in each layer into
+    a new one, 1 byte for each token pair, s bytes a token; keys and values are repeated for query heads (2q each).
+    Causal (transformers 5 where nothing is padded): keys and values stay as they are (2k each), and torch_npu makes a
+    mask of 2048 x 2048 bytes in each layer.
+    """
+    query, key = model.query_width, model.key_width
+    given: dict[str, float] = {"query, key, value": 6 * query, "attention mask": sequence}
+    causal: dict[str, float] = {
+        "query, key, value": 2 * query + 4 * key,
+        "attention mask": _CAUSAL_MASK / (sequence * batch),
+    }
+    choice = {"given": (given,), "causal": (causal,), "either": (given, causal)}[masks]
+    return max(choice, key=lambda terms: sum(terms.values()))
 
 
 def _mlp_input(model: Model) -> int:

@@ -11,6 +11,7 @@ from npuport.llm.planning.model import Model
 
 Recompute = Literal["none", "selective", "full"]
 Kernels = Literal["fused", "modules"]
+Masks = Literal["given", "causal", "either"]
 
 
 @dataclass(frozen=True)
@@ -19,6 +20,7 @@ class Policy:
 
     ``keeps_gradients``: gradients live in a buffer through the whole step; otherwise they come with the backward.
     ``kernels``: "fused" as MindSpeed's, "modules" as the classes of transformers compute, tensor by tensor.
+    ``masks``: how the modules tell attention what to see; which, depends on their release and on padding.
     ``step_copy``: further bytes of a parameter while the optimizer steps (foreach Adam of torch.optim: square roots).
     """
 
@@ -27,6 +29,7 @@ class Policy:
     optimizer: int
     keeps_gradients: bool
     kernels: Kernels
+    masks: Masks = "either"
     step_copy: int = 0
 
 

@@ -8,7 +8,7 @@ from enum import Enum
 
 from npuport.facts.variables import ascend_variable
 from npuport.llm.planning.activations import head_activations, layer_activations, layer_working
-from npuport.llm.planning.layout import Framework, Job, Layout, Policy
+from npuport.llm.planning.layout import Framework, Job, Layout, Policy, Recompute
 from npuport.llm.planning.model import Model
 
 DEEPSPEED_BUCKET = 500_000_000  # elements; what `written` puts into the DeepSpeed configuration
@@ -58,7 +58,7 @@ def stage_memory(model: Model, job: Job, layout: Layout, framework: Framework, s
     policy = framework.policy
     tokens = job.sequence * layout.micro_batch / (layout.tensor * layout.context)
     layers = model.layers // layout.pipeline
-    kept = _kept(model, layout, policy, job.sequence)
+    kept = _kept(model, layout, policy, job.sequence, layout.recompute)
     held = min(layout.pipeline - stage, layout.micro_batches)
     has_head = stage == layout.pipeline - 1
     head = head_activations(model, policy.kernels) if has_head else {}
@@ -66,7 +66,7 @@ def stage_memory(model: Model, job: Job, layout: Layout, framework: Framework, s
     activations = tokens * (held * layers * kept + (2 * model.hidden if stage == 0 else 0))
     parameters, gradients, optimizer = parameter_memory(model, layout, policy, stage)
     fixed = {"parameters": parameters, "optimizer": optimizer}
-    full = _full_layer(model, policy, job.sequence)
+    full = _kept(model, layout, policy, job.sequence, "none")
     layer = layer_working(model) + (full if layout.recompute == "full" else 0)
     held_logits = 2 * model.vocabulary if has_head and policy.kernels == "modules" else 0
     # Gradients that are accumulated over micro-batches are there when the second forward pass begins.
@@ -100,12 +100,9 @@ def stage_memory(model: Model, job: Job, layout: Layout, framework: Framework, s
     return max(candidates, key=lambda one: one.total)
 
 
-def _kept(model: Model, layout: Layout, policy: Policy, sequence: int) -> float:
-    return sum(layer_activations(model, policy.kernels, layout.recompute, sequence).values())
-
-
-def _full_layer(model: Model, policy: Policy, sequence: int) -> float:
-    return sum(layer_activations(model, policy.kernels, "none", sequence).values())
+def _kept(model: Model, layout: Layout, policy: Policy, sequence: int, recompute: Recompute) -> float:
+    """Bytes of one token in one layer."""
+    return sum(layer_activations(model, policy, recompute, sequence, layout.micro_batch).values())
 
 
 def parameter_memory(model: Model, layout: Layout, policy: Policy, stage: int) -> tuple[float, float, float]:
