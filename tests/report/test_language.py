@@ -14,7 +14,7 @@ from npuport.errors import UserError
 from npuport.facts import all_environment_checks, all_package_faults, all_preflight_checks
 from npuport.findings import Applicability
 from npuport.llm.planning.activations import head_activations, layer_activations
-from npuport.llm.planning.layout import Job, Kernels, Layout, framework
+from npuport.llm.planning.layout import FRAMEWORKS, Job, Layout, framework
 from npuport.llm.planning.memory import Moment, estimate
 from npuport.llm.planning.model import Model
 from npuport.performance.step_split import Part
@@ -66,10 +66,11 @@ def names_of_memory() -> set[str]:
     """The parts, terms and moments of `npuport plan`."""
     model, offered = Model(1, 8, 1, 1, 8, 8, 8), framework("deepspeed")
     parts = estimate(model, Job(1, 1, 8, 1), Layout(1, 1, 1, 1, 1, 0, "none", 1, 1), offered).parts
-    kernels: tuple[Kernels, ...] = ("fused", "modules")
-    terms = {name for one in kernels for name in layer_activations(model, one, "none", 8)}
-    terms |= {name for one in kernels for name in head_activations(model, one)}
-    return {*parts, *terms, *layer_activations(model, "fused", "full", 8), *(moment.value for moment in Moment)}
+    policies = [framework(name).policy for name in FRAMEWORKS]
+    terms = {name for one in policies for name in layer_activations(model, one, "none", 8, 1)}
+    terms |= {name for one in policies for name in head_activations(model, one.kernels)}
+    full = layer_activations(model, policies[0], "full", 8, 1)
+    return {*parts, *terms, *full, *(moment.value for moment in Moment)}
 
 
 def placeholders(text: str) -> set[str]:
