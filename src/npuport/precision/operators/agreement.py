@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from npuport.precision.operators.alignment import Alignment, Difference
 from npuport.precision.operators.calls import Call, TensorRef
+from npuport.precision.operators.pieces import pieces, square_of
 
 if TYPE_CHECKING:
     import torch
@@ -87,38 +88,32 @@ def limit_of(dtype: str) -> float:
 
 def norm_of(tensor: torch.Tensor) -> float:
     """The norm of the values that count as finite."""
-    import torch
-
-    values = up_to(limit_of(str(tensor.dtype).removeprefix("torch.")), tensor.double())
-    return float(torch.linalg.vector_norm(values[torch.isfinite(values)]))
-
-
-def up_to(limit: float, values: torch.Tensor) -> torch.Tensor:
-    """Values, with infinities for those from a limit on."""
-    import torch
-
-    return torch.where(values.abs() < limit, values, values.sign() * math.inf)
+    return math.sqrt(square_of(tensor, limit_of(_dtype_of(tensor))))
 
 
 def apart(one: torch.Tensor, other: torch.Tensor) -> float:
-    """Relative difference (root mean square) of two tensors of one shape; for whole numbers the share that differs."""
+    """Relative difference (root mean square) of two tensors of one shape; for whole numbers the share that differs, and
+    1 where what is finite in one is not so in the other."""
     import torch
 
     if not one.numel():
         return 0.0
-    if not one.is_floating_point() or not other.is_floating_point():
-        return float((one != other).double().mean())
-    limit = limit_of(str(one.dtype).removeprefix("torch."))
-    a, b = up_to(limit, one.double()), up_to(limit, other.double())
-    finite = torch.isfinite(a) & torch.isfinite(b)
-    if not bool(((a == b) | (torch.isnan(a) & torch.isnan(b)) | finite).all()):
-        return 1.0
-    a, b = a[finite], b[finite]
-    if not a.numel():
-        return 0.0
-    scale = float(a.square().mean().sqrt())
-    difference = float((a - b).square().mean().sqrt())
-    return difference / scale if scale else difference
+    if not (_is_inexact(one) and _is_inexact(other)):
+        return int(torch.count_nonzero(one != other)) / int(one.numel())
+    size, difference, finite = 0.0, 0.0, 0
+    for piece in pieces(one, other, limit_of(_dtype_of(one))):
+        if piece.broken:
+            return 1.0
+        size, difference, finite = size + piece.of_values, difference + piece.of_difference, finite + piece.finite
+    return math.sqrt(difference / (size or finite or 1))
+
+
+def _is_inexact(tensor: torch.Tensor) -> bool:
+    return bool(tensor.is_floating_point() or tensor.is_complex())
+
+
+def _dtype_of(tensor: torch.Tensor) -> str:
+    return str(tensor.dtype).removeprefix("torch.")
 
 
 def is_random(call: Call) -> bool:

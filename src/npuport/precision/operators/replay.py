@@ -6,13 +6,15 @@ the error of this one call.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from npuport.precision.operators.agreement import limit_of, up_to
+from npuport.precision.operators.agreement import limit_of
 from npuport.precision.operators.calls import Call, Step
+from npuport.precision.operators.pieces import pieces
 
 if TYPE_CHECKING:
     import torch
@@ -74,29 +76,32 @@ def _truths(call: Call, step: Step) -> list[torch.Tensor]:
 
 def error_between(result: torch.Tensor, truth: torch.Tensor) -> CallError:
     """How far a result is from the truth, of the same shape."""
-    import torch
-
     limit = limit_of(str(result.dtype).removeprefix("torch."))
-    got, truth = up_to(limit, result.double().flatten()), up_to(limit, truth.double().flatten())
-    finite = torch.isfinite(got) & torch.isfinite(truth)
-    same = (got == truth) | (torch.isnan(got) & torch.isnan(truth))
-    broken = int((~finite & ~same).sum())
-    got, truth = got[finite], truth[finite]
-    if not got.numel():
+    size = difference = fourth = pulled = uncertain = 0.0
+    finite = broken = 0
+    for piece in pieces(truth, result, limit):
+        size, difference = size + piece.of_values, difference + piece.of_difference
+        finite, broken = finite + piece.finite, broken + piece.broken
+        squares = piece.values.square()
+        fourth += float(squares.dot(squares))
+        # The error of the factor, whatever the error of each value is: noise grows with the value on most devices.
+        pulls = piece.values * piece.difference
+        pulled, uncertain = pulled + float(pulls.sum()), uncertain + float(pulls.dot(pulls))
+    if not finite:
         return CallError(0.0, 0.0, 0.0, 1.0, broken, 1.0)
-    difference = got - truth
-    rms, of_truth = float(difference.square().mean().sqrt()), float(truth.square().mean().sqrt())
-    square = float(truth.dot(truth))
-    fourth = float(truth.square().dot(truth.square()))
-    factor = float(got.dot(truth)) / square if square else 1.0
-    # The error of the factor, whatever the error of each value is: noise grows with the value on most devices.
-    pulls = difference * truth
-    uncertain = float(pulls.square().sum().sqrt())
+    rms, of_truth = math.sqrt(difference / finite), math.sqrt(size / finite)
     return CallError(
         relative=rms / of_truth if of_truth else rms,
-        peak=float((difference.abs() / (truth.abs() + _NEAR_ZERO * of_truth)).max()) * of_truth / rms if rms else 0.0,
-        scale=abs(float(pulls.sum())) / uncertain if uncertain else 0.0,
-        factor=factor,
+        peak=_largest_share(result, truth, limit, _NEAR_ZERO * of_truth) * of_truth / rms if rms and of_truth else 0.0,
+        scale=abs(pulled) / math.sqrt(uncertain) if uncertain else 0.0,
+        factor=1.0 + pulled / size if size else 1.0,
         broken=broken,
-        effective=square**2 / fourth if fourth else 1.0,
+        effective=size**2 / fourth if fourth else 1.0,
+    )
+
+
+def _largest_share(result: torch.Tensor, truth: torch.Tensor, limit: float, least: float) -> float:
+    """The largest error as a share of its value; values count as ``least`` more than they are."""
+    return max(
+        float((piece.difference.abs_() / (piece.values.abs() + least)).max()) for piece in pieces(truth, result, limit)
     )
