@@ -15,6 +15,7 @@ from npuport.cli.doctor import doctor
 from npuport.cli.explain import explain
 from npuport.cli.guide import guide
 from npuport.cli.launch import launch
+from npuport.cli.model import app as model
 from npuport.cli.perf import app as perf
 from npuport.cli.plan import plan
 from npuport.cli.precision import app as precision
@@ -42,6 +43,7 @@ app.command(short_help="Divide the training of a large model over devices.")(gua
 app.add_typer(precision, name="precision")
 app.add_typer(perf, name="perf")
 app.add_typer(data, name="data")
+app.add_typer(model, name="model")
 app.add_typer(apex, name="apex")
 # Everything after the command's own first word belongs to that command.
 app.command(

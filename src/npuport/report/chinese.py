@@ -7,6 +7,7 @@ from npuport.report.chinese_checking import CHECKING_SENTENCES
 from npuport.report.chinese_data import DATA_SENTENCES
 from npuport.report.chinese_doctor import DOCTOR_SENTENCES
 from npuport.report.chinese_launch import LAUNCH_SENTENCES
+from npuport.report.chinese_model import MODEL_SENTENCES
 from npuport.report.chinese_parallel import PARALLEL_SENTENCES
 from npuport.report.chinese_perf import PERFORMANCE_SENTENCES
 from npuport.report.chinese_perf_page import PERFORMANCE_PAGE_SENTENCES
@@ -258,5 +259,6 @@ SENTENCES = {
     **PREFLIGHT_SENTENCES,
     **STATE_SENTENCES,
     **PLAN_SENTENCES,
+    **MODEL_SENTENCES,
     **REASONS,
 }

@@ -1,0 +1,63 @@
+"""Chinese sentences of `npuport model`."""
+
+from __future__ import annotations
+
+MODEL_SENTENCES = {
+    "measuring batch {batch}, context {context}": "正在测量：batch {batch}，上下文 {context}",
+    "{parameters} parameters in {dtype} on {device}": "{parameters} 个参数，{dtype}，设备 {device}",
+    "The weights are random: speed and memory are as with trained ones, answers are not.": (
+        "权重是随机的：速度和显存与训练好的权重相同，回答则没有意义。"
+    ),
+    "CPU kernels stand in for the NPU: THE TIMES ARE NOT THOSE OF HARDWARE; memory is as torch_npu allocates.": (
+        "由 CPU 算子代替 NPU 计算：时间不代表硬件性能；显存与 torch_npu 的分配一致。"
+    ),
+    "Messages stand in the model's chat template.": "消息套用了模型自带的对话模板。",
+    "first: to the first token with earlier turns kept in the cache; afresh: with the whole context computed; "
+    "token: each further one; tok/s: of one chat, and of all at once. Medians, and percentiles of {chats} chats.": (
+        "first：首 token 时延（保留前几轮的 KV cache）；afresh：整个上下文重新计算时的首 token 时延；token：其后每个 "
+        "token；tok/s：单个对话，以及全部对话合计。数值为 {chats} 次对话的中位数和百分位数。"
+    ),
+    "out of memory": "显存不足",
+    "batch {batch}, context {context}: {measured} tokens/s of each chat, needed {wanted}": (
+        "batch {batch}，上下文 {context}：每个对话 {measured} token/s，要求 {wanted}"
+    ),
+    "batch {batch}, context {context}: first token in {measured} ms (95th percentile), allowed {wanted} ms": (
+        "batch {batch}，上下文 {context}：首 token 时延 {measured} ms（95 百分位），上限 {wanted} ms"
+    ),
+    "met": "满足",
+    "NOT MET": "不满足",
+    # errors
+    "--device takes auto, npu, npu:1, cuda, cuda:1 or cpu, not {given}.": (
+        "--device 可取 auto、npu、npu:1、cuda、cuda:1 或 cpu，不能是 {given}。"
+    ),
+    "there is no device {name} here ({count} of its kind). Try --device auto; `npuport doctor` says what is missing, "
+    "and `npuport run --sim -- npuport model …` takes the simulated NPU.": (
+        "本机没有设备 {name}（同类设备共 {count} 个）。可用 --device auto；`npuport doctor` 会说明缺少什么，"
+        "`npuport run --sim -- npuport model …` 可使用模拟 NPU。"
+    ),
+    "npuport model takes the packages torch and transformers:\n  pip install 'npuport[model]'": (
+        "npuport model 需要 torch 和 transformers：\n  pip install 'npuport[model]'"
+    ),
+    "--dtype takes auto, {known}, not {given}.": "--dtype 可取 auto、{known}，不能是 {given}。",
+    "{option} takes numbers such as 1,4,16, not {given}.": "{option} 应为 1,4,16 这样的数字，不能是 {given}。",
+    "--need-first takes a time such as 200ms or 1.5s, not {given}.": (
+        "--need-first 应为 200ms 或 1.5s 这样的时间，不能是 {given}。"
+    ),
+    "times on the simulated NPU are not those of hardware, so they meet or miss no need: leave out --need and "
+    "--need-first.": "模拟 NPU 上的时间不代表硬件性能，无法判断是否满足需求：请去掉 --need 和 --need-first。",
+    "{path} holds no config.json: give the folder of a Hugging Face model.": (
+        "{path} 中没有 config.json：请给出 Hugging Face 模型的目录。"
+    ),
+    "{path} holds no weights. Download them, or measure with random ones: --random-weights.": (
+        "{path} 中没有权重。请下载权重，或用 --random-weights 以随机权重测量。"
+    ),
+    "no language model can be made of {path}: {reason}": "无法用 {path} 构建语言模型：{reason}",
+    "a context of {length} tokens is too short: the chat template takes {taken}. Give a longer --context.": (
+        "{length} 个 token 的上下文太短：对话模板本身就占 {taken} 个。请增大 --context。"
+    ),
+    "the chats reach {length} tokens, and the model's longest context is {longest}. Shorten --context, "
+    "--answer-tokens, --message-tokens or --turns.": (
+        "对话将达到 {length} 个 token，而模型最长上下文为 {longest}。请减小 --context、--answer-tokens、"
+        "--message-tokens 或 --turns。"
+    ),
+}
