@@ -34,6 +34,7 @@ SPEAKING = (
     "precision",
     "performance",
     "llm",
+    "export",
 )
 IN_TEMPLATE = re.compile(r"""\b(?:t|head)\((["'])(.+?)\1|\bcounted\([^"]*"([^"]+)"\)""")
 CALLS = {"translate", "say", "UserError", "InputError", "OutputError"}

@@ -13,6 +13,7 @@ from npuport.cli.convert import convert
 from npuport.cli.data import app as data
 from npuport.cli.doctor import doctor
 from npuport.cli.explain import explain
+from npuport.cli.export import app as export
 from npuport.cli.guide import guide
 from npuport.cli.launch import launch
 from npuport.cli.model import app as model
@@ -44,6 +45,7 @@ app.add_typer(precision, name="precision")
 app.add_typer(perf, name="perf")
 app.add_typer(data, name="data")
 app.add_typer(model, name="model")
+app.add_typer(export, name="export")
 app.add_typer(apex, name="apex")
 # Everything after the command's own first word belongs to that command.
 app.command(

@@ -6,6 +6,7 @@ from npuport.report.chinese_apex import APEX_SENTENCES
 from npuport.report.chinese_checking import CHECKING_SENTENCES
 from npuport.report.chinese_data import DATA_SENTENCES
 from npuport.report.chinese_doctor import DOCTOR_SENTENCES
+from npuport.report.chinese_export import EXPORT_SENTENCES
 from npuport.report.chinese_launch import LAUNCH_SENTENCES
 from npuport.report.chinese_model import MODEL_SENTENCES
 from npuport.report.chinese_parallel import PARALLEL_SENTENCES
@@ -247,6 +248,7 @@ SENTENCES = {
     **RUN_SENTENCES,
     **STATISTICS_SENTENCES,
     **DATA_SENTENCES,
+    **EXPORT_SENTENCES,
     **DOCTOR_SENTENCES,
     **APEX_SENTENCES,
     **LAUNCH_SENTENCES,
