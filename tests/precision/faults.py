@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -230,6 +231,11 @@ def prepared(model_name: str, fault: Fault | None) -> tuple[nn.Module, Any, torc
 
 def step_of(model_name: str, noise: float, seed: int, fault: Fault | None = None) -> Step:
     """One recorded step of a model on a device with noise, and with a fault or none."""
+    return step_and_digest(model_name, noise, seed, fault)[0]
+
+
+def step_and_digest(model_name: str, noise: float, seed: int, fault: Fault | None = None) -> tuple[Step, str]:
+    """The same with the digest of the trained model."""
     model, batch, optimizer = prepared(model_name, fault)
     recorder = Recorder()
     with Device(noise, seed, fault), recorder.following():
@@ -237,7 +243,16 @@ def step_of(model_name: str, noise: float, seed: int, fault: Fault | None = None
         recorder.optimizer_begins()
         optimizer.step()
         recorder.optimizer_ended(optimizer)
-    return recorder.take(0, 0)
+    return recorder.take(0, 0), digest_of(model)
+
+
+def digest_of(model: nn.Module) -> str:
+    """Tells whether two steps computed the same: a hash of the bits of all parameters and their gradients."""
+    found = hashlib.sha256()
+    for parameter in model.parameters():
+        for one in (parameter.detach(), parameter.grad):
+            found.update(b"" if one is None else one.contiguous().numpy().tobytes())
+    return found.hexdigest()[:16]
 
 
 def is_right(fault: Fault, operator: str, module: str) -> bool:

@@ -16,7 +16,7 @@ from npuport.precision.operators.calls import read_step, step_file
 from npuport.precision.operators.suspects import Comparison, compare
 from npuport.precision.operators.verdict import verdict_of
 
-CLEAN = ("gpt", "cnn", "cnn_sgd", "unet", "vit", "translator", "llama_sdpa", "t5", "bert")
+CLEAN = ("gpt", "cnn", "cnn_sgd", "lstm", "unet", "vit", "translator", "llama_sdpa", "t5", "bert")
 FAULTY = {
     "gpt=wrong_eps": "blocks.0.norm2",
     "cnn_sgd=missing_bias": "layers.0",

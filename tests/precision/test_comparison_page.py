@@ -93,7 +93,7 @@ def test_a_module_that_is_called_otherwise_is_said_so(tmp_path: Path, capsys: py
     write_step(tmp_path / "a", step_of("gpt", 1e-6, 1))
     write_step(tmp_path / "b", replace(step, calls=calls))
     assert compare_folders(tmp_path / "a", tmp_path / "b", as_json=False) == 0
-    assert "21 modules are matched by what they do: layers is blocks of the reference." in capsys.readouterr().out
+    assert "Modules matched by what they do: 21; layers is blocks of the reference." in capsys.readouterr().out
     assert compare_folders(tmp_path / "a", tmp_path / "b", as_json=False, renames=["blocks=layers"]) == 0
     assert "matched by what they do" not in capsys.readouterr().out
     with pytest.raises(UserError, match="REFERENCE=CANDIDATE"):

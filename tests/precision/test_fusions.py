@@ -139,7 +139,7 @@ def test_a_run_in_another_precision_is_one_note(eager: Step) -> None:
     comparison = compare(eager, in_bfloat16(2))
     assert operators_of(comparison) == []
     (note,) = comparison.notes
-    assert "calls compute in bfloat16 where the reference computes in float32" in str(note)
+    assert str(note).startswith("Calls that compute in bfloat16 where the reference computes in float32: ")
 
 
 def test_single_calls_in_a_finer_precision_are_a_note() -> None:
@@ -151,7 +151,7 @@ def test_single_calls_in_a_finer_precision_are_a_note() -> None:
         steps.append(recorder.take(0, 0))
     finer, coarser = compare(steps[0], steps[1]), compare(steps[1], steps[0])
     assert finer.suspects == ()
-    assert str(finer.notes[0]).startswith("1 calls compute in float32 where the reference computes in bfloat16")
+    assert str(finer.notes[0]).startswith("Calls that compute in float32 where the reference computes in bfloat16: 1;")
     assert [one.kind for one in coarser.suspects] == ["dtype"]
 
 

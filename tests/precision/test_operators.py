@@ -210,7 +210,7 @@ def test_wrappers_do_not_change_a_module_s_path() -> None:
     assert plain_path("my_module.x") == "my_module.x"
     one = Call(0, "aten.mm.default", "module.fc", "forward", (), {}, None, "")
     other = Call(0, "aten.mm.default", "fc", "forward", (), {}, None, "")
-    assert align([one], [other]).pairs == ((one, other),)
+    assert align(Step([one], {}), Step([other], {})).pairs == ((one, other),)
 
 
 def test_values_survive_the_file(tmp_path: Path) -> None:

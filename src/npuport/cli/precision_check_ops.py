@@ -106,7 +106,7 @@ def _same_calls(reference: Step | None, step: Step) -> dict[int, Call]:
 
     if reference is None:
         return {}
-    return {candidate.index: same for same, candidate in align(reference.calls, step.calls).pairs}
+    return {candidate.index: same for same, candidate in align(reference, step).pairs}
 
 
 def _as_text(one: _Checked) -> Iterator[str]:

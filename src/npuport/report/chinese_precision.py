@@ -60,7 +60,7 @@ PRECISION_SENTENCES = {
         "{name} 并非由已记录算子产生，相差 {apart}（{dtype} {shape}）"
     ),
     "{number} calls before it are suspected too, with less reason.": "在它之前还有 {number} 次调用可疑，但理由较弱。",
-    "{number} modules are matched by what they do: {candidate} is {reference} of the reference.": (
+    "Modules matched by what they do: {number}; {candidate} is {reference} of the reference.": (
         "{number} 个模块按其计算内容匹配：{candidate} 即参考运行的 {reference}。"
     ),
     "{number} more step": "另外 {number} 个步",
@@ -90,8 +90,8 @@ PRECISION_SENTENCES = {
         "{candidate} 与参考运行的 {reference} 以同样的输入用 float64 计算的结果相差 {off}"
     ),
     (
-        "{number} calls compute in {dtype} where the reference computes in {other}; each is judged by the roundings of "
-        "its own dtype."
+        "Calls that compute in {dtype} where the reference computes in {other}: {number}; each is judged by the "
+        "roundings of its own dtype."
     ): "{number} 次调用以 {dtype} 计算，参考运行为 {other}；各按自身数据类型的舍入误差判断。",
     "The collectives are right, and parameters are the same on all ranks that share them.": (
         "集合通信结果正确，各 rank 共有的参数保持一致。"

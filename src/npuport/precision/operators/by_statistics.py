@@ -37,7 +37,7 @@ def compare_statistics(reference: Step, candidate: Step, renames: Mapping[str, s
 
 
 def _compare(reference: Step, candidate: Step, renames: Mapping[str, str] | None) -> Comparison:
-    alignment = align(reference.calls, candidate.calls, renames)
+    alignment = align(reference, candidate, renames)
     distances = Distances(reference, candidate)
     agreement = Agreement(alignment, distances.apart)
     results = measured(alignment.pairs, distances)

@@ -79,7 +79,7 @@ def _suspect(one: _Change) -> Suspect:
 def _notes(on_purpose: dict[tuple[str, str], int]) -> Sequence[Sentence]:
     return [
         say(
-            "{number} calls compute in {dtype} where the reference computes in {other}; each is judged by the "
+            "Calls that compute in {dtype} where the reference computes in {other}: {number}; each is judged by the "
             "roundings of its own dtype.",
             number=number,
             dtype=candidate,

@@ -75,7 +75,7 @@ def compare(
 def _compare_replaying(
     reference: Step, candidate: Step, renames: Mapping[str, str] | None, advance: Callable[[int], None] | None
 ) -> Comparison:
-    alignment = align(reference.calls, candidate.calls, renames)
+    alignment = align(reference, candidate, renames)
     distances = Distances(reference, candidate)
     replayed = replayed_pairs(alignment, reference, candidate, distances, advance)
     agreement = Agreement(alignment, distances.apart)
@@ -111,7 +111,7 @@ def rename_notes(alignment: Alignment) -> list[Sentence]:
     """What is said of modules that were matched by what they do."""
     return [
         say(
-            "{number} modules are matched by what they do: {candidate} is {reference} of the reference.",
+            "Modules matched by what they do: {number}; {candidate} is {reference} of the reference.",
             number=one.modules,
             candidate=one.candidate or '""',
             reference=one.reference or '""',
