@@ -26,7 +26,9 @@ class _Checked:
 
     step: Step
     counts: Counter[str] = field(default_factory=Counter)
-    reasons: Counter[str] = field(default_factory=Counter)
+    open: Counter[tuple[str, str]] = field(
+        default_factory=Counter
+    )  # calls that were not judged, by reason and operator
     failures: list[tuple[CallCheck, Path | None]] = field(default_factory=list)
 
 
@@ -76,7 +78,7 @@ def _require(device: str) -> None:
 
 
 def _check(step: Step, only: str, device: str, reference: Step | None, repro: Path | None) -> _Checked:
-    from npuport.precision.checking.calls import check_call, is_chosen
+    from npuport.precision.checking.calls import check_call, is_chosen, plain_name
     from npuport.precision.checking.generating import generated
     from npuport.precision.checking.reproduction import write_reproduction
     from npuport.report.language import translate
@@ -90,7 +92,7 @@ def _check(step: Step, only: str, device: str, reference: Step | None, repro: Pa
                 one = check_call(call, step, device, (same, reference) if same is not None and reference else None)
                 done.counts[one.status] += 1
                 if one.reason is not None:
-                    done.reasons[translate(one.reason.template, **one.reason.values)] += 1
+                    done.open[translate(one.reason.template, **one.reason.values), plain_name(call.operator)] += 1
                 if one.status == "fail":
                     whole = step if step.has_tensors else generated(call, step)
                     script = write_reproduction(repro, one, whole, not step.has_tensors) if repro else None
@@ -119,12 +121,21 @@ def _as_text(one: _Checked) -> Iterator[str]:
         right=one.counts["pass"], wrong=one.counts["fail"], open=one.counts["not judged"],
     )  # fmt: skip
     yield f"{name}: {counted(sum(one.counts.values()), 'operator call')}: {numbers}"
-    for reason, number in one.reasons.most_common(4):
-        yield f"  · {number}  {reason}"
+    for reason, names in _open_by_reason(one.open):
+        told = [name if number == 1 else f"{name} ({number})" for name, number in names.most_common()]
+        yield f"  · {names.total()}  {reason}: {', '.join(told)}"
     for number, (check, script) in enumerate(one.failures[:_SHOWN], 1):
         yield from _failure(number, check, script)
     if len(one.failures) > _SHOWN:
         yield "  … " + counted(len(one.failures) - _SHOWN, "more wrong call")
+
+
+def _open_by_reason(open: Counter[tuple[str, str]]) -> list[tuple[str, Counter[str]]]:
+    """For each reason how many calls of which operators were not judged, the most frequent reason first."""
+    found: dict[str, Counter[str]] = {}
+    for (reason, name), number in open.items():
+        found.setdefault(reason, Counter())[name] = number
+    return sorted(found.items(), key=lambda pair: -pair[1].total())
 
 
 def _failure(number: int, check: CallCheck, script: Path | None) -> Iterator[str]:
@@ -155,7 +166,10 @@ def _as_json(one: _Checked) -> dict[str, Any]:
         "right": one.counts["pass"],
         "wrong": one.counts["fail"],
         "not_judged": one.counts["not judged"],
-        "reasons": dict(one.reasons),
+        "reasons": {reason: names.total() for reason, names in _open_by_reason(one.open)},
+        "not_judged_operators": [
+            {"operator": name, "reason": reason, "calls": number} for (reason, name), number in one.open.items()
+        ],
         "failures": [
             {
                 "operator": check.call.operator,

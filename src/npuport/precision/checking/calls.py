@@ -51,6 +51,11 @@ def short_name(operator: str) -> str:
     return operator.partition(".")[2].partition(".")[0]
 
 
+def plain_name(operator: str) -> str:
+    """An operator as people write it: "aten.addmm" of "aten.addmm.default"; other overloads stay."""
+    return operator.removesuffix(".default")
+
+
 def is_chosen(call: Call, pattern: str) -> bool:
     """Whether a pattern such as "addmm", "aten.mm.*", "layers.7.attn" (with all that is inside) or
     "layers.7.attn.softmax" means a call."""

@@ -9,6 +9,7 @@ import torch
 
 from npuport.precision.operators.calls import Call, Step
 from npuport.precision.operators.execution import Change, NotExecutableError, execute
+from npuport.precision.references.formulas import rounds_between
 
 _NEAR_ZERO = 0.1  # values below this share of the root mean square may be as far off as one that large
 _DRAWS = 3  # one alone may hit upon a direction in which nothing changes
@@ -51,6 +52,14 @@ class Second:
             return execute(self._call, self._step, floating=None)
         except NotExecutableError:
             return []
+
+    @cached_property
+    def between(self) -> float:
+        """The rounding of values on the way where the operator may round them to the dtype of its inputs, else 0."""
+        if not rounds_between(self._call.operator):
+            return 0.0
+        dtypes = (getattr(torch, ref.dtype) for ref in self._call.inputs)
+        return max((rounding(one) for one in dtypes if one.is_floating_point), default=0.0)
 
     def result(self, position: int) -> torch.Tensor | None:
         return self.results[position] if position < len(self.results) else None

@@ -162,7 +162,7 @@ class Result:
         allowed = Allowed(self.truth, self.dtype)
         one = off(self.got, self.truth, allowed)
         if self._times(one) > 1:  # rounding alone does not explain it: ask what these inputs make of a rounding
-            allowed.widen(self.second.moves(self.position, rounding(self.dtype)))
+            allowed.widen(self.second.moves(self.position, max(rounding(self.dtype), self.second.between)))
             allowed.widen(self._error_of_cpu())
             one = off(self.got, self.truth, allowed)
         kept = self._published()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,12 @@ import torch
 import npuport
 from npuport.precision.checking.calls import CallCheck, short_name
 from npuport.precision.operators.calls import Step, TensorRef
+from npuport.precision.operators.execution import execute
+from npuport.precision.references.formulas import formula_of
 
 _INLINE = 64  # values that stand in the script itself
+_ANY_DEVICE = '"npu" if torch_npu else "cuda" if torch.cuda.is_available() else ""'
+_ONLY_NPU = '"npu" if torch_npu else ""'
 
 _SCRIPT = '''\
 """{title}
@@ -44,17 +49,16 @@ def call(given, device, floating):
         return floating if floating and one.is_floating_point else one
 
     t = [one.to(device=device, dtype=dtype(one.dtype), copy=True) for one in given]
-    result = torch.ops.{namespace}.{operator}.{overload}({arguments})
-    found = {found}
+{call}
     return [one.cpu() for one in torch.utils._pytree.tree_leaves(found) if isinstance(one, torch.Tensor)]
 
 
 parser = argparse.ArgumentParser()
-parser.add_argument("--device", default="npu" if torch_npu else "cuda" if torch.cuda.is_available() else "")
+parser.add_argument("--device", default={default})
 device = parser.parse_args().device
 print("torch", torch.__version__, "torch_npu", getattr(torch_npu, "__version__", "none"))
 print("python", platform.python_version(), "judged:", f"executed on {{device}}" if device else "the recorded result")
-truths = call(inputs, "cpu", torch.float64)
+truths = {truths}
 results = call(inputs, device, None) if device else recorded
 fails = not results
 for position, limit in LIMITS.items():
@@ -83,13 +87,15 @@ def write_reproduction(folder: Path, check: CallCheck, step: Step, is_generated:
     ``step`` has the tensors of the call. ``is_generated``: they are not those of the run.
     """
     call = check.call
-    namespace, operator, overload = call.operator.split(".")
     name = f"step{step.step}_rank{step.rank}_{call.index}_{short_name(call.operator).strip('_')}"
     refs = list(dict.fromkeys(call.inputs))
     tensors = {
         "inputs": [step.tensor(ref).clone() for ref in refs],
         "recorded": [] if is_generated else [step.tensor(ref).clone() for ref in call.outputs],
     }
+    has_kernel = formula_of(call.operator) is None
+    if not has_kernel:  # the CPU cannot compute the truth there: it goes along
+        tensors["by_formula"] = [one.clone() for one in execute(call, step)]
     place = f"{call.module} " if call.module else ""
     reasons = "; ".join(str(one.text) for one in (*check.results, *check.again) if not one.holds)
     arguments = [_code(one, refs) for one in call.arguments]
@@ -106,40 +112,52 @@ def write_reproduction(folder: Path, check: CallCheck, step: Step, is_generated:
         name=name,
         limits={one.position: float(f"{one.limit:.3g}") for one in (*check.again, *check.results) if not one.holds},
         values=_values(tensors, folder, name),
-        namespace=namespace,
-        operator=operator,
-        overload=overload,
-        arguments=", ".join([*arguments, *(f"{key}={one}" for key, one in keywords.items())]),
-        found=_found(namespace, operator, overload, arguments, keywords),
+        call=(_plain_call if has_kernel else _any_call)(call.operator, arguments, keywords),
+        default=_ANY_DEVICE if has_kernel else _ONLY_NPU,
+        truths='call(inputs, "cpu", torch.float64)' if has_kernel else "by_formula  # in float64",
     )
     script.write_text(text, encoding="utf-8")
     return script
 
 
-def _found(namespace: str, operator: str, overload: str, arguments: list[str], keywords: dict[str, str]) -> str:
-    """The code of what a call made: what it returns, or wrote where it returns nothing."""
-    schema = getattr(getattr(getattr(torch.ops, namespace), operator), overload)._schema
+def _plain_call(operator: str, arguments: list[str], keywords: dict[str, str]) -> str:
+    """The lines that call an operator that torch knows, and what it made: what it returns, or wrote where it returns
+    nothing."""
+    given = ", ".join([*arguments, *(f"{key}={one}" for key, one in keywords.items())])
+    call = f"    result = torch.ops.{operator}({given})\n    found = "
+    schema = attrgetter(operator)(torch.ops)._schema
     if schema.returns:
-        return "result"
+        return f"{call}result"
     written = [
         arguments[position] if position < len(arguments) else keywords.get(one.name, "None")
         for position, one in enumerate(schema.arguments)
         if one.alias_info is not None and one.alias_info.is_write
     ]
-    return f"[{', '.join(written)}]"
+    return f"{call}[{', '.join(written)}]"
+
+
+def _any_call(operator: str, arguments: list[str], keywords: dict[str, str]) -> str:
+    """As ``_plain_call``, for an operator of which the schema may not be known here."""
+    named = ", ".join(f"{key!r}: {one}" for key, one in keywords.items())
+    return f"""\
+    function, arguments, keywords = torch.ops.{operator}, [{", ".join(arguments)}], {{{named}}}
+    result = function(*arguments, **keywords)
+    every = zip(function._schema.arguments, [*arguments, *[None] * len(function._schema.arguments)])
+    written = [keywords.get(a.name, one) for a, one in every if a.alias_info and a.alias_info.is_write]
+    leaves = torch.utils._pytree.tree_leaves([result, written])
+    found = list({{id(one): one for one in leaves}}.values())"""
 
 
 def _values(tensors: dict[str, list[torch.Tensor]], folder: Path, name: str) -> str:
-    """The lines that make ``inputs`` and ``recorded``."""
+    """The lines that make ``inputs``, ``recorded`` and what else there is."""
     if sum(one.numel() for many in tensors.values() for one in many) <= _INLINE:
         return "\n".join(
             f"{key} = [{', '.join(f'torch.tensor({one.tolist()!r}, dtype={one.dtype})' for one in many)}]"
             for key, many in tensors.items()
         )
     torch.save(tensors, folder / f"{name}.pt")
-    return (
-        f'tensors = torch.load(Path(__file__).with_name("{name}.pt"), weights_only=True)\n'
-        'inputs, recorded = tensors["inputs"], tensors["recorded"]'
+    return f'tensors = torch.load(Path(__file__).with_name("{name}.pt"), weights_only=True)\n' + "\n".join(
+        f'{key} = tensors["{key}"]' for key in tensors
     )
 
 

@@ -1,4 +1,7 @@
-"""Executing a recorded call alone, with the inputs that it had: in float64, in its own dtypes, or on a device."""
+"""Executing a recorded call alone, with the inputs that it had: in float64, in its own dtypes, or on a device.
+
+Operators that the CPU has no kernel of, as those of torch_npu, are computed there by their documented formulas.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ import torch
 
 from npuport.findings import Sentence, say
 from npuport.precision.operators.calls import Call, Step, TensorRef
+from npuport.precision.references.formulas import Partly, UncoveredError, formula_of
 
 # Results of these are memory that holds anything, or random numbers.
 _NO_TRUTH = (
@@ -23,6 +27,11 @@ _NO_TRUTH = (
     "rand",
     "normal",
 )
+
+# Words in names of operators of torch_npu that draw random numbers.
+_DRAWS = ("dropout", "gen_mask", "exponential", "random", "sub_sample")
+
+_FAILURES = (RuntimeError, NotImplementedError, TypeError, ValueError, AttributeError, IndexError)
 
 Change = Callable[[torch.Tensor], torch.Tensor]
 
@@ -49,8 +58,8 @@ def execute(
     recorded. ``change`` is applied to each of them. The recorded tensors stay as they are.
 
     Raises:
-        NotExecutableError: the operator is random, a collective, has no kernel on ``device`` or fails there, or an
-            argument was not recorded.
+        NotExecutableError: the operator is random, a collective, has neither kernel on ``device`` nor formula or fails
+            there, or an argument was not recorded.
     """
     namespace, _, rest = call.operator.partition(".")
     name, _, overload = rest.partition(".")
@@ -58,6 +67,11 @@ def execute(
         raise NotExecutableError(say("a collective"))
     if namespace == "aten" and name.startswith(_NO_TRUTH):
         raise NotExecutableError(say("its result is no function of its inputs"))
+    formula = formula_of(call.operator) if device == "cpu" else None
+    if formula is not None:
+        return _by_formula(formula, call, step, floating, change)
+    if namespace == "npu" and device == "cpu":
+        raise NotExecutableError(say(_why_without_formula(name)))
     inputs = _Inputs(step, floating, device, change)
     try:
         function = getattr(getattr(getattr(torch.ops, namespace), name), overload)
@@ -67,10 +81,64 @@ def execute(
         keywords = {key: inputs.value(value) for key, value in call.keywords.items()}
         with torch.no_grad():
             result = function(*arguments, **keywords)
-    except (RuntimeError, NotImplementedError, TypeError, ValueError, AttributeError, IndexError) as error:
-        reason = str(error).strip().partition("\n")[0][:200]
-        raise NotExecutableError(say("cannot be executed: {reason}", reason=reason)) from error
+    except _FAILURES as error:
+        raise _failed(error) from error
     return list(_tensors(with_written(function, arguments, keywords, result)))
+
+
+def _failed(error: Exception) -> NotExecutableError:
+    return NotExecutableError(say("cannot be executed: {reason}", reason=str(error).strip().partition("\n")[0][:200]))
+
+
+def _why_without_formula(name: str) -> str:
+    draws = "backward" not in name and any(word in name for word in _DRAWS)
+    return "random" if draws else "no kernel on the CPU, and no reference formula"
+
+
+def _by_formula(
+    formula: Callable[..., Any], call: Call, step: Step, floating: torch.dtype | None, change: Change | None
+) -> list[torch.Tensor]:
+    """The results of a call by its formula. In the recorded dtypes it is computed in float32 at least, and what comes
+    out is rounded, as kernels do."""
+    refs = call.outputs
+    wide = torch.float64 if any(ref.dtype == "float64" for ref in (*call.inputs, *refs)) else torch.float32
+    inputs = _Inputs(step, floating or wide, "cpu", change)
+    try:
+        with torch.no_grad():
+            arguments = [inputs.value(value) for value in call.arguments]
+            made = formula(*arguments, **{key: inputs.value(value) for key, value in call.keywords.items()})
+        results = list(_parts(made))
+    except UncoveredError as error:
+        raise NotExecutableError(error.reason) from error
+    except _FAILURES as error:
+        raise _failed(error) from error
+    if len(results) != len(refs):
+        raise NotExecutableError(say("it gave {number} tensors, and its formula {other}",
+                                     number=len(refs), other=len(results)))  # fmt: skip
+    tensors = [_completed(one, ref, step) for one, ref in zip(results, refs, strict=True)]
+    if floating is not None:
+        return tensors
+    return [one.to(getattr(torch, ref.dtype)) for one, ref in zip(tensors, refs, strict=True)]
+
+
+def _parts(value: Any) -> Iterator[torch.Tensor | Partly]:
+    if isinstance(value, torch.Tensor | Partly):
+        yield value
+    elif isinstance(value, list | tuple):
+        for one in value:
+            yield from _parts(one)
+
+
+def _completed(result: torch.Tensor | Partly, ref: TensorRef, step: Step) -> torch.Tensor:
+    """A result; what no document tells of it is as it was recorded."""
+    if isinstance(result, torch.Tensor):
+        return result
+    known = result.known.expand(result.values.shape)
+    if bool(known.all()):
+        return result.values
+    if ref.storage not in step.storages or ref.shape != tuple(result.values.shape):
+        raise NotExecutableError(say("the values of a tensor were not recorded"))
+    return torch.where(known, result.values, step.tensor(ref).to(result.values.dtype))
 
 
 def _drops_nothing(function: Any, call: Call) -> bool:

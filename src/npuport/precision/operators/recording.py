@@ -25,6 +25,7 @@ from npuport.precision.operators.plain_values import plain
 from npuport.precision.operators.scope import Scope
 
 _MARK = "_npuport_known"  # attribute of storages
+_NOT_OF_THE_RUN = ("profiler", "npuport_sim")  # namespaces whose operators compute nothing of the training
 _OWN_CODE = ("site-packages", "dist-packages", "/lib/python3", "/npuport/", "<frozen", "<string>")
 
 
@@ -252,7 +253,7 @@ class _Facts:
 
     def unsaid(self, result: Any) -> Iterator[torch.Tensor]:
         """Results that may look into an argument which was written, without the schema saying so: custom operators such
-        as FSDP's, which fill a buffer and return parts of it. A new tensor is unknown anyway."""
+        as FSDP's, which fill a buffer and return parts of it, or npu_apply_adam.out. A new tensor is unknown anyway."""
         return _tensors(result) if self.is_custom else iter(())
 
 
@@ -265,8 +266,10 @@ def _facts(func: Any) -> _Facts:
     place = communication.WRITTEN.get(func._opname) if func.namespace == "c10d" else None
     if place is not None and not written:
         written = ((place, schema.arguments[place].name),)
-    is_skipped = func.namespace == "profiler" or communication.only_waits(name) or (makes_only_views and not written)
-    is_custom = func.namespace not in ("aten", "prims", "c10d", "_c10d_functional", "npu")
+    is_skipped = (
+        func.namespace in _NOT_OF_THE_RUN or communication.only_waits(name) or (makes_only_views and not written)
+    )
+    is_custom = func.namespace not in ("aten", "prims", "c10d", "_c10d_functional")
     return _Facts(name, is_skipped, communication.is_collective(name), is_custom, written)
 
 
