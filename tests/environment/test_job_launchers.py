@@ -15,9 +15,9 @@ from npuport.environment.launch.check import check_script
 from npuport.environment.launch.description import Job, scripts_of
 from npuport.environment.launch.rank_table import device_addresses, rank_table
 from npuport.environment.launch.script import convert_script
-from npuport.environment.launch.shell import read_script
 from npuport.errors import UserError
 from npuport.facts import chip
+from npuport.source.shell import read_script
 
 LAUNCHERS = Path(__file__).parent / "launchers"
 SCRIPTS = sorted(path.name for path in LAUNCHERS.iterdir() if path.is_file())

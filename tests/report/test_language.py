@@ -6,13 +6,16 @@ import ast
 import re
 import string
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 import npuport
+from npuport.cli.check_config import QUANTITIES
 from npuport.errors import UserError
-from npuport.facts import all_environment_checks, all_package_faults, all_preflight_checks
+from npuport.facts import all_config_checks, all_environment_checks, all_package_faults, all_preflight_checks
 from npuport.findings import Applicability
+from npuport.guidance.judging import Purpose
 from npuport.llm.planning.activations import head_activations, layer_activations
 from npuport.llm.planning.layout import FRAMEWORKS, Job, Layout, framework
 from npuport.llm.planning.memory import Moment, estimate
@@ -35,6 +38,7 @@ SPEAKING = (
     "performance",
     "llm",
     "export",
+    "guidance",
 )
 IN_TEMPLATE = re.compile(r"""\b(?:t|head)\((["'])(.+?)\1|\bcounted\([^"]*"([^"]+)"\)""")
 CALLS = {"translate", "say", "UserError", "InputError", "OutputError"}
@@ -60,6 +64,8 @@ def sentences() -> set[str]:
     found |= {entry.why for entry in all_environment_checks()}
     found |= {text for fault in all_package_faults() for text in (fault.cause, fault.fix)}
     found |= {text for check in all_preflight_checks() for text in (check.why, check.next_step)}
+    found |= {check.next_step for check in all_config_checks()} | set(QUANTITIES.values())
+    found |= set(get_args(Purpose)) - {"unknown"}
     return found - MADE_ELSEWHERE
 
 

@@ -9,6 +9,7 @@ import typer
 from npuport import __version__
 from npuport.cli.analyze import analyze
 from npuport.cli.apex import app as apex
+from npuport.cli.check_config import check_config
 from npuport.cli.convert import convert
 from npuport.cli.data import app as data
 from npuport.cli.doctor import doctor
@@ -41,6 +42,7 @@ app.command(short_help="Say what on this machine keeps training from running on 
 app.command(short_help="Explain a rule, torch.cuda name, variable, library or chip.")(guard()(explain))
 app.command(short_help="Turn a CUDA job's launcher into one for NPUs.")(guard()(launch))
 app.command(short_help="Divide the training of a large model over devices.")(guard()(plan))
+app.command(short_help="Check a training's configuration before it starts.")(guard()(check_config))
 app.add_typer(precision, name="precision")
 app.add_typer(perf, name="perf")
 app.add_typer(data, name="data")

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from npuport.facts.accelerator import AcceleratorName, accelerator_name, all_accelerator_names
     from npuport.facts.apex_names import ApexName, apex_name
     from npuport.facts.chips import DEFAULT_CHIP, Chip, ChipFamily, all_chips, chip, chip_family
+    from npuport.facts.config_checks import ConfigCheck, all_config_checks, config_check
     from npuport.facts.cuda_names import CudaName, all_torch_cuda_names, torch_cuda
     from npuport.facts.curve_criteria import CurveCriterion, all_curve_criteria
     from npuport.facts.custom_operators import (
@@ -70,6 +71,7 @@ _HOMES = {
     "AscendVariable": "variables",
     "Chip": "chips",
     "ChipFamily": "chips",
+    "ConfigCheck": "config_checks",
     "CudaName": "cuda_names",
     "CurveCriterion": "curve_criteria",
     "CustomOperator": "custom_operators",
@@ -102,6 +104,7 @@ _HOMES = {
     "all_accelerator_names": "accelerator",
     "all_ascend_variables": "variables",
     "all_chips": "chips",
+    "all_config_checks": "config_checks",
     "all_curve_criteria": "curve_criteria",
     "all_custom_operators": "custom_operators",
     "all_deprecated_names": "deprecated_names",
@@ -131,6 +134,7 @@ _HOMES = {
     "cann_python_packages": "python_packages",
     "chip": "chips",
     "chip_family": "chips",
+    "config_check": "config_checks",
     "codes_in": "errors",
     "custom_operator": "custom_operators",
     "deprecated_name": "deprecated_names",
@@ -167,6 +171,7 @@ __all__ = [
     "AscendVariable",
     "Chip",
     "ChipFamily",
+    "ConfigCheck",
     "CudaName",
     "CurveCriterion",
     "CustomOperator",
@@ -198,6 +203,7 @@ __all__ = [
     "all_accelerator_names",
     "all_ascend_variables",
     "all_chips",
+    "all_config_checks",
     "all_curve_criteria",
     "all_custom_operators",
     "all_deprecated_names",
@@ -228,6 +234,7 @@ __all__ = [
     "chip",
     "chip_family",
     "codes_in",
+    "config_check",
     "custom_operator",
     "deprecated_name",
     "detection_operator",

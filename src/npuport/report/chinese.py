@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from npuport.report.chinese_apex import APEX_SENTENCES
 from npuport.report.chinese_checking import CHECKING_SENTENCES
+from npuport.report.chinese_config import CONFIG_SENTENCES
 from npuport.report.chinese_data import DATA_SENTENCES
 from npuport.report.chinese_doctor import DOCTOR_SENTENCES
 from npuport.report.chinese_export import EXPORT_SENTENCES
@@ -256,6 +257,7 @@ SENTENCES = {
     **PRECISION_SENTENCES,
     **RECORDING_SENTENCES,
     **PARALLEL_SENTENCES,
+    **CONFIG_SENTENCES,
     **PERFORMANCE_SENTENCES,
     **PERFORMANCE_PAGE_SENTENCES,
     **PREFLIGHT_SENTENCES,

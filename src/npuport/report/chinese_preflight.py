@@ -158,17 +158,11 @@ PREFLIGHT_SENTENCES = {
     "learning rate from step {step} on: {reference} and {candidate}": (
         "从第 {step} 步起的学习率：{reference} 与 {candidate}"
     ),
-    "learning rate {rate} is high for {size} parameters: published {value} ({source})": (
-        "学习率 {rate} 对 {size} 参数的模型偏高：公开值为 {value}（{source}）"
-    ),
     "missing": "缺失",
     "module {path}: {reference} and {candidate}": "模块 {path}：{reference} 与 {candidate}",
     "never seeded": "从未设定种子",
     "no batch was seen": "未见到批数据",
     "no batch was seen in one of the two": "其中一次运行未见到批数据",
-    "no gradient clipping was seen (torch.nn.utils.clip_grad_norm_); published {value} ({source})": (
-        "未见到梯度裁剪（torch.nn.utils.clip_grad_norm_）；公开值为 {value}（{source}）"
-    ),
     "no model was seen in one of the two": "其中一次运行未见到模型",
     "no model was seen: its forward pass is compiled as a whole, or no hook sees it": (
         "未见到模型：其前向被整体编译，或没有钩子能看到它"

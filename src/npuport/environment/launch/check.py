@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from npuport.environment.launch.launchers import HCCL_PORTS, Context, launch_of
 from npuport.environment.launch.script import Note, starts_python
-from npuport.environment.launch.shell import Script, read_script
 from npuport.facts import variable
 from npuport.findings import say
+from npuport.source.shell import Script, read_script
 
 _PORT = re.compile(r"(?:master[-_]port|MASTER_PORT)[= ]+[\"']?(\d+)")
 

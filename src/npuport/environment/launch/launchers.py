@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from npuport.environment.launch.shell import Command, Word
 from npuport.findings import Sentence, say
+from npuport.source.shell import Command, Word
 
 HCCL_PORTS = range(60000, 60032)
 """The ports of the host that HCCL listens on by default (HCCL_IF_BASE_PORT)."""

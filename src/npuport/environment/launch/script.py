@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 from npuport.environment.launch.launchers import Context, launch_of
-from npuport.environment.launch.shell import Assignment, Command, Script, Word, read_script
 from npuport.findings import Edit, Sentence, say
 from npuport.source.edit import apply
+from npuport.source.shell import Assignment, Command, Script, Word, read_script
 
 _SLURM = re.compile(r"^#SBATCH[ \t]+(?P<option>--?[\w-]+)(?:[= \t]+(?P<value>\S+))?", re.MULTILINE)
 _HEAD = re.compile(

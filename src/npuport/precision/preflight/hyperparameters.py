@@ -1,21 +1,18 @@
-"""Whether the hyper-parameters of a language model are near those that published trainings used."""
+"""Whether the hyper-parameters of a run of a language model are near those that published trainings used."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
 
-from npuport.facts import PublishedValue, published_values
 from npuport.findings import say
+from npuport.guidance.judging import Recipe, judge
 from npuport.precision.preflight.differences import Difference, differs
 from npuport.precision.preflight.reading import Facts
 
 _SMALLEST = 80_000_000
 """Parameters; for smaller models people use what they like."""
 
-_HIGH = 4.0  # times the largest published rate of this size
-_SMALL_BATCH, _LARGE_BATCH = 1 / 64, 8.0  # of the published ones
 _SHARDED = ("FullySharded", "DeepSpeed", "FSDP")
 
 
@@ -24,24 +21,35 @@ def judge_hyperparameters(facts: Facts) -> Iterator[Difference]:
     size = _size(facts)
     if size is None:
         return
-    for optimizer in facts["optimizers"]:
-        if "adam" in optimizer["class"].lower():
-            yield from _of_optimizer(facts, optimizer, size)
-    yield from _of_batch(facts, size)
+    for recipe in _recipes(facts, size):
+        for one in judge(recipe):
+            if one.status != "usual":
+                yield differs("hyperparameter-range", one.text)
     rates = [entry["lr"] for entry in facts["steps"]]
     if len(rates) >= 10 and rates[0] == rates[-1] and any(rates[0]):
         yield differs(
             "hyperparameter-range",
             say("no warm-up: the learning rate of the first {steps} steps is the same", steps=len(rates)),
         )
-    if facts["steps"] and facts.get("clipping") is None:
-        value = published_values("clipping")[0]
-        text = say(
-            "no gradient clipping was seen (torch.nn.utils.clip_grad_norm_); published {value} ({source})",
-            value=value.value,
-            source=value.basis.source,
-        )
-        yield differs("hyperparameter-range", text)
+
+
+def _recipes(facts: Facts, size: int) -> Iterator[Recipe]:
+    """What each Adam of a run was told; the batch and clipping once."""
+    clipping = facts.get("clipping") or 0.0
+    yield Recipe("pretraining", size, clipping=clipping if facts["steps"] else None, batch_tokens=_tokens(facts))
+    peak = max((max(entry["lr"], default=0.0) for entry in facts["steps"]), default=None)
+    for optimizer in facts["optimizers"]:
+        if "adam" in optimizer["class"].lower():
+            betas = [group["betas"][1] for group in optimizer["groups"] if group.get("betas")]
+            decays = [group["weight_decay"] for group in optimizer["groups"] if group.get("weight_decay") is not None]
+            yield Recipe(
+                "pretraining",
+                size,
+                rate=peak,
+                is_warming=True,  # only the first steps were seen
+                beta2=max(betas, default=None),
+                weight_decay=max(decays, default=None),
+            )
 
 
 def _size(facts: Facts) -> int | None:
@@ -59,58 +67,6 @@ def _size(facts: Facts) -> int | None:
     return None
 
 
-def _of_optimizer(facts: Facts, optimizer: Facts, size: int) -> Iterator[Difference]:
-    peak = max((max(entry["lr"], default=0.0) for entry in facts["steps"]), default=0.0)
-    near = _nearest("learning_rate", size)
-    highest = max(near, key=lambda one: one.value)
-    if peak > _HIGH * highest.value:
-        text = say(
-            "learning rate {rate} is high for {size} parameters: published {value} ({source})",
-            rate=f"{peak:g}",
-            size=_short(size),
-            value=f"{highest.value:g}",
-            source=highest.basis.source,
-        )
-        yield differs("hyperparameter-range", text)
-    betas = {tuple(group["betas"]) for group in optimizer["groups"] if group.get("betas")}
-    beta = published_values("beta2")[0]
-    for _, second in betas:
-        if second > 0.99:
-            text = say(
-                "beta2 {beta}; published {value} ({source}): after a spike it takes longer to recover",
-                beta=second,
-                value=beta.value,
-                source=beta.basis.source,
-            )
-            yield differs("hyperparameter-range", text)
-    decays = [group.get("weight_decay") for group in optimizer["groups"] if group.get("weight_decay") is not None]
-    decay = published_values("weight_decay")[0]
-    if decays and (max(decays) > 3 * decay.value or max(decays) == 0):
-        text = say(
-            "weight decay {decay}; published {value} ({source})",
-            decay=max(decays),
-            value=decay.value,
-            source=decay.basis.source,
-        )
-        yield differs("hyperparameter-range", text)
-
-
-def _of_batch(facts: Facts, size: int) -> Iterator[Difference]:
-    tokens = _tokens(facts)
-    if tokens is None:
-        return
-    near = _nearest("batch_tokens", size)
-    low, high = min(one.value for one in near), max(one.value for one in near)
-    if tokens < _SMALL_BATCH * low or tokens > _LARGE_BATCH * high:
-        text = say(
-            "{tokens} tokens in a step (micro-batch x accumulation x processes); published {value} ({source})",
-            tokens=f"{tokens:,}",
-            value=f"{low:,.0f}",
-            source=near[0].basis.source,
-        )
-        yield differs("hyperparameter-range", text)
-
-
 def _tokens(facts: Facts) -> int | None:
     """Tokens of one step if every process has other ones."""
     for batch in facts["batches"]:
@@ -119,15 +75,3 @@ def _tokens(facts: Facts) -> int | None:
                 passes = facts.get("forward_passes_of_first_step") or 1
                 return int(math.prod(tensor["shape"])) * passes * int(facts["parallel"]["world_size"])
     return None
-
-
-def _nearest(quantity: str, size: int) -> list[PublishedValue]:
-    """The published values of the size that is nearest by factor."""
-    known: list[Any] = [one for one in published_values(quantity) if one.parameters is not None]
-    distance = {one.name: abs(math.log(size / one.parameters)) for one in known}
-    least = min(distance.values())
-    return [one for one in known if distance[one.name] <= least + 1e-9]
-
-
-def _short(number: int) -> str:
-    return f"{number / 1e9:.1f} B" if number >= 1e9 else f"{number / 1e6:.0f} M"

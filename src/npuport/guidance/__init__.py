@@ -1,0 +1,1 @@
+"""What published trainings of language models used, and how far another is from it. Nothing here needs torch."""
