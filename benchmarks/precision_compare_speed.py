@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -56,14 +57,14 @@ def main() -> None:
 
 
 def start_up() -> None:
-    wall, used = timed([sys.executable, "-m", "npuport", "precision", "compare", "--help"])
-    print(f"start-up: --help {wall:.2f} s ({used:.2f} s of CPU)")
+    used = timed([sys.executable, "-m", "npuport", "precision", "compare", "--help"])
+    print(f"{os.cpu_count()} processors; start-up: --help {used.wall:.2f} s ({used.cpu:.2f} s of CPU)")
 
 
 def statistics(top: Path, rows: int, peer: str | None) -> None:
     small = [write_statistics(top / "small" / name, 100, seed) for name, seed in (("a", 1), ("b", 2))]
-    wall, used = timed(ours(*small))
-    print(f"start-up: a dump of {rows_in(small[0]):,} rows {wall:.2f} s ({used:.2f} s of CPU)")
+    used = timed(ours(*small))
+    print(f"start-up: a dump of {rows_in(small[0]):,} rows {used.wall:.2f} s ({used.cpu:.2f} s of CPU)")
     files = [write_statistics(top / "large" / name, rows, seed) for name, seed in (("a", 1), ("b", 2))]
     report("statistics", rows_in(files[0]), files, peer, top)
 
@@ -86,33 +87,43 @@ def report(what: str, rows: int, files: list[Path], peer: str | None, top: Path)
     folders = [file.parent for file in files]
     size = sum(one.stat().st_size for folder in folders for one in folder.rglob("*") if one.is_file()) / 1e6
     print(f"{what}: {rows:,} rows, {size:,.0f} MB in both")
-    wall, used = timed(ours(*files))
-    print(line("npuport", rows, size, wall, used))
+    own = timed(ours(*files))
+    print(line("npuport", rows, size, own))
     if peer is not None:
-        theirs, used = timed(
-            [peer, "compare", "-tp", str(files[1]), "-gp", str(files[0]), "-o", str(top / f"out{rows}")]
-        )
-        print(line("msprobe", rows, size, theirs, used) + f"; {theirs / wall:.1f} x ours")
+        theirs = timed([peer, "compare", "-tp", str(files[1]), "-gp", str(files[0]), "-o", str(top / f"out{rows}")])
+        print(line("msprobe", rows, size, theirs) + f"; {theirs.wall / own.wall:.1f} x ours")
 
 
-def line(tool: str, rows: int, size: float, wall: float, used: float) -> str:
-    rate = f"{rows / wall:9,.0f} rows/s  {size / wall:7,.0f} MB/s"
-    return f"  {tool}  {wall:7.2f} s  {rate}  ({used:.2f} s of CPU: {rows / used:,.0f} rows/s)"
+def line(tool: str, rows: int, size: float, used: Used) -> str:
+    rate = f"{rows / used.wall:9,.0f} rows/s  {size / used.wall:7,.0f} MB/s"
+    cpu = f"{used.cpu:.2f} s of CPU: {used.cpu / rows * 1e6:,.0f} us a row"
+    return f"  {tool}  {used.wall:7.2f} s  {rate}  ({cpu}; at most {used.peak:,.0f} MB of memory)"
 
 
 def ours(reference: Path, candidate: Path) -> list[str]:
     return [sys.executable, "-m", "npuport", "precision", "compare", str(reference), str(candidate)]
 
 
-def timed(command: list[str]) -> tuple[float, float]:
-    """(seconds on the clock, seconds of CPU) of a command."""
-    before, start = os.times(), time.perf_counter()
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode not in (0, 1):
-        raise SystemExit(f"{command}: {done.stdout[-500:]}{done.stderr[-2000:]}")
-    after = os.times()
-    used = after.children_user + after.children_system - before.children_user - before.children_system
-    return time.perf_counter() - start, used
+@dataclass(frozen=True)
+class Used:
+    """Seconds on the clock, seconds of CPU, and the largest memory of a process in MB; pages of files count too."""
+
+    wall: float
+    cpu: float
+    peak: float
+
+
+def timed(command: list[str]) -> Used:
+    start = time.perf_counter()
+    with tempfile.TemporaryFile("w+") as output:
+        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        wall = time.perf_counter() - start
+        if process.returncode not in (0, 1):
+            output.seek(0)
+            raise SystemExit(f"{command}: {output.read()[-2000:]}")
+    return Used(wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1e3)
 
 
 def rows_in(dump: Path) -> int:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from npuport.cli.precision_compare_page import ComparedStep, calls_of, grid_of, pictures_of, shown_step
 from npuport.cli.precision_whole import compare_whole, is_whole_and_parts
-from npuport.cli.shared import CLEAN, FINDINGS, progress, write_aside
+from npuport.cli.shared import CLEAN, FINDINGS, progress, waiting, write_aside
 from npuport.errors import UserError
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ def compare_folders(
     """Compare each step and rank that both have; the exit code. ``columns``: where msprobe's table goes."""
     from npuport.precision.dumps import read_any_step, steps_in
     from npuport.precision.operators.suspects import compare
+    from npuport.report.language import translate
 
     if reference.is_dir() and candidate.is_dir():
         found = steps_in(reference), steps_in(candidate)
@@ -49,7 +50,8 @@ def compare_folders(
     compared = []
     for name, (one, other) in pairs.items():
         gc.disable()  # what is read stays; to look through it for cycles again and again takes as long as reading it
-        steps = read_any_step(one), read_any_step(other)
+        with waiting(translate("reading {name}", name=name), one.stat().st_size + other.stat().st_size):
+            steps = read_any_step(one), read_any_step(other)
         gc.freeze()
         gc.enable()
         with progress(len(steps[1].calls), name) as bar:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -24,6 +25,8 @@ INTERRUPTED, PIPE_CLOSED = 130, 141  # 128 + the signal's number, as shells repo
 
 _LISTED = 20  # skipped files named on stderr; the JSON and the record name all
 _PROGRESS_FROM = 100  # files; fewer are done before a bar could be read
+_LONG_TO_READ = 10_000_000  # bytes
+_REDRAWN_AFTER = 0.1  # seconds: to draw takes longer than the work between two steps may
 
 
 @contextmanager
@@ -80,7 +83,33 @@ def progress(total: int, what: str) -> Iterator[Progress | None]:
     # No thread of its own draws the bar: the workers are forked while it is shown.
     with Progress(*columns, console=Console(stderr=True), transient=True, auto_refresh=False) as bar:
         task = bar.add_task(what, total=total)
-        yield lambda done: bar.update(task, advance=done, refresh=True)
+        drawn = time.monotonic()
+        bar.refresh()
+
+        def advance(done: int) -> None:
+            nonlocal drawn
+            now = time.monotonic()
+            bar.update(task, advance=done, refresh=now - drawn >= _REDRAWN_AFTER)
+            if now - drawn >= _REDRAWN_AFTER:
+                drawn = now
+
+        yield advance
+
+
+@contextmanager
+def waiting(what: str, size: int) -> Iterator[None]:
+    """Something that moves on stderr while files of so many bytes are read, in a terminal and where that takes long.
+    A thread draws it: nothing may be forked meanwhile."""
+    if size < _LONG_TO_READ or not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
+        shown.add_task(what, total=None)
+        yield
 
 
 def make_settings(target: str, torch_version: str, chip: str, apex: str = "torch") -> Settings:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 STATISTICS_SENTENCES = {
     "comparing": "比对中",
+    "reading {name}": "正在读取 {name}",
     "Compared by statistics alone, which see large errors only; recorded tensors tell more.": (
         "仅按统计量比对，只能发现较大的误差；录制张量可发现更多。"
     ),

@@ -1,17 +1,19 @@
 """A dump of msprobe as a recorded step, so that what compares our recordings compares these.
 
 msprobe does not tell which tensors are the same. Two with equal dtype, number of values and statistics are taken for
-one: so a result and the input that it becomes are known to be the same values.
+one: so a result and the input that it becomes are known to be the same values. They may be in another order, as those
+of a transposed matrix: each order that was saved is an offset in the storage, as if they lay one behind another.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
+from zipfile import BadZipFile, ZipFile
 
 from npuport.errors import UserError
 from npuport.precision.msprobe.names import ApiName, ModuleName, parsed
@@ -46,22 +48,33 @@ def as_step(dump: Dump, step: int = 0, rank: int = 0) -> Step:
 
 
 class Files(dict[int, "torch.Tensor"]):
-    """The storages of a dump with tensors, each read when it is asked for."""
+    """The storages of a dump with tensors, each read when it is asked for; of values in several orders the first."""
 
-    def __init__(self, files: dict[int, Path]) -> None:
+    def __init__(self, files: Mapping[tuple[int, int], Path]) -> None:
+        """``files``: by the number of a storage and the offset of the tensor in it."""
         super().__init__()
         self._files = files
+        self._numbers = {number for number, _ in files}
 
     def __bool__(self) -> bool:
         return bool(self._files)
 
     def __contains__(self, number: object) -> bool:
-        return number in self._files
+        return number in self._numbers
 
     def __missing__(self, number: int) -> torch.Tensor:
+        return self.read(number, 0)
+
+    def read(self, number: int, offset: int) -> torch.Tensor:
+        """The values at an offset of a storage, as bytes.
+
+        Raises:
+            KeyError: none were saved.
+            UserError: the file is not whole, or holds something else.
+        """
         import torch
 
-        path = self._files[number]
+        path = self._files[number, offset]
         try:
             tensor = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
         except Exception as error:
@@ -71,12 +84,23 @@ class Files(dict[int, "torch.Tensor"]):
         return tensor.detach().contiguous().reshape(-1).view(torch.uint8)
 
 
+class DumpedStep(Step):
+    """A step whose tensors lie in files of msprobe."""
+
+    def tensor(self, ref: TensorRef) -> torch.Tensor:
+        import torch
+
+        values = cast("Files", self.storages).read(ref.storage, ref.offset)
+        return values.view(getattr(torch, ref.dtype)).view(ref.shape)
+
+
 class _Reader:
     def __init__(self, dump: Dump) -> None:
         self._dump = dump
         self._numbers: dict[tuple[Any, ...], int] = {}
         self._statistics: dict[TensorRef, Statistics] = {}
-        self._files: dict[int, Path] = {}
+        self._files: dict[tuple[int, int], Path] = {}
+        self._orders: dict[int, dict[tuple[int, ...], int]] = {}  # of each storage the offsets by checksums
         self._names: dict[int, str] = {}
         self._there = {file.name for file in dump.tensors.iterdir()} if dump.tensors.is_dir() else set()
         self._forward: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {}
@@ -94,7 +118,7 @@ class _Reader:
                 modules += self._module(name, one, entry, len(calls))
             else:
                 calls.append(self._call(name, one, entry, len(calls)))
-        return Step(calls, Files(self._files), step, rank, "npu", self._statistics, self._names, modules)
+        return DumpedStep(calls, Files(self._files), step, rank, "npu", self._statistics, self._names, modules)
 
     def _call(self, name: str, one: ApiName | ModuleName | None, entry: dict[str, Any], index: int) -> Call:
         phase, line = self._place(name)
@@ -186,18 +210,39 @@ class _Reader:
         if numbers == _NONE:
             key = (value.get("data_name"), len(self._numbers))  # nothing tells which it is
         number = self._numbers.setdefault(key, len(self._numbers))
-        ref = TensorRef(number, dtype, shape, _contiguous(shape), 0)
+        ref = TensorRef(number, dtype, shape, _contiguous(shape), self._offset(number, dtype, math.prod(shape), value))
         if ref not in self._statistics:
             self._statistics[ref] = _statistics(*numbers)
-        file = value.get("data_name")
-        if isinstance(file, str) and file in self._there:
-            self._files.setdefault(number, self._dump.tensors / file)
         return ref
+
+    def _offset(self, number: int, dtype: str, count: int, value: dict[str, Any]) -> int:
+        """Where the values of a tensor begin in its storage, by the order that its file has them in."""
+        name = value.get("data_name")
+        if not isinstance(name, str) or name not in self._there:
+            return 0
+        path = self._dump.tensors / name
+        orders = self._orders.setdefault(number, {})
+        offset = orders.setdefault(checksums_of(path, count * _item_size(dtype)), count * len(orders))
+        self._files.setdefault((number, offset), path)
+        return offset
 
 
 _NUMBERS = ("Max", "Min", "Mean", "Norm", "md5")
 _NONE = (None,) * len(_NUMBERS)
 _SCALARS = {"int", "float", "bool", "str", "complex", "slice", "torch.Size", "ellipsis"}
+
+
+def checksums_of(path: Path, size: int) -> tuple[int, ...]:
+    """What tells the values of a tensor and their order, from the checksums that torch.save wrote: that of the values,
+    and of a view into more than its ``size`` in bytes also that of what lies where."""
+    try:
+        with ZipFile(path) as file:
+            entries = {entry.filename.partition("/")[2]: entry for entry in file.infolist()}
+    except (OSError, BadZipFile):
+        return ()  # what is wrong with it is said when it is read
+    values = entries.get("data/0")
+    parts = [values] if values is not None and values.file_size == size else entries.values()
+    return tuple(one.CRC for one in parts)
 
 
 def _phase(way: str, forward: str = "forward") -> str:
@@ -207,6 +252,13 @@ def _phase(way: str, forward: str = "forward") -> str:
 @cache
 def _contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(math.prod(shape[at + 1 :]) for at in range(len(shape)))
+
+
+@cache
+def _item_size(dtype: str) -> int:
+    import torch
+
+    return int(getattr(getattr(torch, dtype, None), "itemsize", 0))
 
 
 def _statistics(largest: Any, smallest: Any, mean: Any, norm: Any, checksum: Any) -> Statistics:
@@ -225,10 +277,6 @@ def _statistics(largest: Any, smallest: Any, mean: Any, norm: Any, checksum: Any
         infs=int(any(math.isinf(value) for value in ends)),
         checksum=_checksum(checksum),
     )
-
-
-def _comparable(value: Any) -> Any:
-    return "nan" if type(value) is float and math.isnan(value) else value
 
 
 def _number(value: Any) -> float:

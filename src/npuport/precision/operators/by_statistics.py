@@ -14,7 +14,6 @@ from npuport.precision.operators.calls import Call, Step, TensorRef
 from npuport.precision.operators.dtypes import other_dtypes
 from npuport.precision.operators.growth import Distances, measured, own_errors
 from npuport.precision.operators.levels import is_saturated
-from npuport.precision.operators.replay import one_thread_each
 from npuport.precision.operators.suspects import (
     Comparison,
     one_for_each_call,
@@ -24,23 +23,31 @@ from npuport.precision.operators.suspects import (
     rename_notes,
 )
 from npuport.precision.operators.suspicion import Suspect
+from npuport.precision.operators.threads import Advance, in_threads, one_thread_each
 
 _NOTE = say("Compared by statistics alone, which see large errors only; recorded tensors tell more.")
 
 
-def compare_statistics(reference: Step, candidate: Step, renames: Mapping[str, str] | None = None) -> Comparison:
-    """Find the calls of a step that break the numbers without replaying them."""
-    if not (reference.has_tensors and candidate.has_tensors):
-        return _compare(reference, candidate, renames)
-    with one_thread_each():
-        return _compare(reference, candidate, renames)
-
-
-def _compare(reference: Step, candidate: Step, renames: Mapping[str, str] | None) -> Comparison:
+def compare_statistics(
+    reference: Step, candidate: Step, renames: Mapping[str, str] | None = None, advance: Advance | None = None
+) -> Comparison:
+    """Find the calls of a step that break the numbers without replaying them. ``advance`` is told how many more calls
+    were compared."""
     alignment = align(reference, candidate, renames)
     distances = Distances(reference, candidate)
+    if reference.has_tensors and candidate.has_tensors:
+        with one_thread_each():
+            for _ in in_threads(lambda pair: distances.look_up(*pair), alignment.pairs, advance):
+                pass
+            return _compare(reference, candidate, alignment, distances)
+    return _compare(reference, candidate, alignment, distances, advance)
+
+
+def _compare(
+    reference: Step, candidate: Step, alignment: Alignment, distances: Distances, advance: Advance | None = None
+) -> Comparison:
     agreement = Agreement(alignment, distances.apart)
-    results = measured(alignment.pairs, distances)
+    results = measured(alignment.pairs, distances, advance)
     dtypes = other_dtypes(alignment)
     # In dumps of msprobe a part of a result looks like a tensor that no call made.
     is_guessed = not any(call.operator.startswith("aten.") for call in candidate.calls)

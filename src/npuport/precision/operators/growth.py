@@ -18,6 +18,7 @@ from npuport.precision.operators.calls import Call, Step, TensorRef
 from npuport.precision.operators.levels import apart_by_statistics, level_of
 from npuport.precision.operators.statistics import Statistics
 from npuport.precision.operators.suspicion import Suspect
+from npuport.precision.operators.threads import Advance
 
 _SUSPICIOUS = 3.0  # of the logarithm of how much further apart a result is than inputs, above what is usual
 _SAMPLE = 200  # calls that tell what is usual beside those that were not replayed
@@ -57,6 +58,11 @@ class Distances:
         if found is None:
             found = self._levels[key] = self._level(one, other)
         return found
+
+    def look_up(self, one: Call, other: Call) -> None:
+        """Have all that is asked of two calls looked up, so that threads may share it out."""
+        for a, b in (*zip(one.inputs, other.inputs, strict=False), *zip(one.outputs, other.outputs, strict=False)):
+            self.apart(a, b)
 
     def apart(self, one: TensorRef, other: TensorRef) -> float:
         """How far apart two tensors are (from statistics: at least), as a share of their size."""
@@ -107,13 +113,19 @@ class Distances:
         return found.norm if found is not None else 0.0
 
 
-def measured(pairs: Sequence[tuple[Call, Call]], distances: Distances) -> list[Measured]:
+def measured(
+    pairs: Sequence[tuple[Call, Call]], distances: Distances, advance: Advance | None = None
+) -> list[Measured]:
     """Each call's result that is furthest apart for what its inputs are.
 
     Inputs count as apart at least as a result is that a healthy call makes from equal inputs (the least of what the
     results of the pair show), and as results usually are until there: by chance four numbers may agree.
     """
-    made = [(other, list(distances.results(one, other)), distances.inputs(one, other)) for one, other in pairs]
+    made = []
+    for one, other in pairs:
+        made.append((other, list(distances.results(one, other)), distances.inputs(one, other)))
+        if advance is not None:
+            advance(1)
     levels = sorted(level for _, results, _ in made for level in results)
     least = levels[len(levels) // 5] if levels else 0.0
     so_far = _RunningMedian()

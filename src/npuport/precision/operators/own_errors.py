@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-import os
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -17,8 +15,8 @@ from npuport.precision.operators.calls import Call, Step
 from npuport.precision.operators.growth import Distances
 from npuport.precision.operators.replay import CallError, errors_of
 from npuport.precision.operators.suspicion import Measure, Suspect
+from npuport.precision.operators.threads import Advance, in_threads
 
-_THREADS = 8  # beyond that, reading the recorded tensors is what takes the time
 _SUSPICIOUS = 7.0  # deviations from what other calls show
 # Of the logarithm of a ratio, between two runs, of errors and of largest single errors: closer no healthy calls agree.
 _SPREAD_OF_SIZES, _SPREAD_OF_PEAKS = 0.12, 0.4
@@ -65,10 +63,9 @@ def replayed_pairs(
     reference: Step,
     candidate: Step,
     distances: Distances,
-    advance: Callable[[int], None] | None = None,
+    advance: Advance | None = None,
 ) -> tuple[Replayed, ...]:
-    """Replay the calls of both, pairs shared out to threads: torch computes without Python's lock. How far apart the
-    results are is looked up there too. ``advance`` is told how many more calls were replayed."""
+    """Replay the calls of both, and look up how far apart their results are."""
 
     def of_pair(pair: tuple[Call, Call]) -> list[Replayed]:
         one, other = pair
@@ -80,13 +77,7 @@ def replayed_pairs(
             for at in before.keys() & after.keys()
         ]
 
-    found: list[Replayed] = []
-    with ThreadPoolExecutor(min(os.cpu_count() or 1, _THREADS)) as pool:
-        for results in pool.map(of_pair, alignment.pairs):
-            found += results
-            if advance is not None:
-                advance(1)
-    return tuple(found)
+    return tuple(one for found in in_threads(of_pair, alignment.pairs, advance) for one in found)
 
 
 def noise_of(replayed: Sequence[Replayed]) -> tuple[float, float]:

@@ -7,8 +7,6 @@ the error of this one call.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -40,19 +38,6 @@ class CallError:
     factor: float
     broken: int
     effective: float
-
-
-@contextmanager
-def one_thread_each() -> Iterator[None]:
-    """torch's own threads off: calls are many and small, and are shared out to threads of ours."""
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def errors_of(call: Call, step: Step) -> dict[int, CallError]:

@@ -23,9 +23,9 @@ from npuport.precision.operators.dtypes import other_dtypes
 from npuport.precision.operators.growth import Distances, suspects_without_replay
 from npuport.precision.operators.own_errors import UsualErrors, measures_of, noise_of, own_errors, replayed_pairs
 from npuport.precision.operators.renames import plain_path, summary
-from npuport.precision.operators.replay import one_thread_each
 from npuport.precision.operators.stretches import Judged, Stretches
 from npuport.precision.operators.suspicion import Measure, Suspect
+from npuport.precision.operators.threads import Advance, one_thread_each
 from npuport.precision.operators.versions import Versions, path_of
 
 # How far apart parameters and batches may be in the first step, and later: Adam makes full steps from gradients that
@@ -59,21 +59,21 @@ def compare(
     reference: Step,
     candidate: Step,
     renames: Mapping[str, str] | None = None,
-    advance: Callable[[int], None] | None = None,
+    advance: Advance | None = None,
 ) -> Comparison:
     """Find the calls of a step that break the numbers; of steps without tensors by their statistics. ``renames``: parts
     of the candidate's module paths and what the reference calls them. ``advance`` is told how many more calls were
-    replayed."""
+    compared."""
     if not (_is_replayable(reference) and _is_replayable(candidate)):
         from npuport.precision.operators.by_statistics import compare_statistics
 
-        return compare_statistics(reference, candidate, renames)
+        return compare_statistics(reference, candidate, renames, advance)
     with one_thread_each():
         return _compare_replaying(reference, candidate, renames, advance)
 
 
 def _compare_replaying(
-    reference: Step, candidate: Step, renames: Mapping[str, str] | None, advance: Callable[[int], None] | None
+    reference: Step, candidate: Step, renames: Mapping[str, str] | None, advance: Advance | None
 ) -> Comparison:
     alignment = align(reference, candidate, renames)
     distances = Distances(reference, candidate)
