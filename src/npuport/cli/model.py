@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from npuport.cli.shared import guard
+from npuport.cli.shared import codes, guard
+from npuport.errors import UserError
 
 app = typer.Typer(
     help="Measure language models on the device that is there.",
@@ -77,3 +78,87 @@ def bench(
         ),
         as_json=as_json,
     )
+
+
+@app.command(short_help="Evaluate a model's answers with lm-eval.")
+@guard()
+def evaluate(
+    path: Annotated[Path, typer.Argument(metavar="FOLDER", help="A Hugging Face model with its weights.")],
+    *,
+    tasks: Annotated[
+        str, typer.Option("--tasks", metavar="NAME,…", help="lm-eval's names, such as mmlu,hellaswag,truthfulqa,glue.")
+    ] = "",
+    folder: Annotated[
+        Path | None, typer.Option("--task-folder", help="Tasks of your own, as lm-eval's YAML files.")
+    ] = None,
+    rouge: Annotated[
+        Path | None,
+        typer.Option("--rouge", metavar="FILE", help="JSONL of inputs and right outputs to score by ROUGE."),
+    ] = None,
+    rouge_fields: Annotated[
+        str, typer.Option("--rouge-fields", metavar="INPUT,OUTPUT", help="The fields of that file.")
+    ] = "input,output",
+    rouge_tokens: Annotated[int, typer.Option("--rouge-tokens", min=1, help="Tokens of its longest answers.")] = 256,
+    device: Annotated[str, typer.Option("--device", help="auto, npu, npu:1, cuda, cuda:1 or cpu.")] = "auto",
+    dtype: Annotated[
+        str, typer.Option("--dtype", help="auto (the checkpoint's), bfloat16, float16 or float32.")
+    ] = "auto",
+    few_shot: Annotated[
+        int | None, typer.Option("--few-shot", min=0, help="Examples before each question.", show_default="the task's")
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option("--limit", min=1, help="Only the first samples of each task: for trying out.")
+    ] = None,
+    batch: Annotated[int, typer.Option("--batch", min=1, help="Samples at the same time.")] = 1,
+    chat_template: Annotated[
+        bool,
+        typer.Option("--chat-template", help="Ask in the model's chat template, for models that were tuned to it."),
+    ] = False,
+    own_code: Annotated[
+        bool, typer.Option("--trust-remote-code", help="Let Python files of the folder run, where the model has some.")
+    ] = False,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="lm-eval's results with every sample.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the scores as one JSON document.")] = False,
+) -> None:
+    """Score a model's answers with lm-eval on the device that is there.
+
+    `npuport model compare` says whether the scores of two devices are the same.
+    """
+    from npuport.cli.model_evaluate import evaluate_folder
+    from npuport.llm.evaluation.running import Evaluation, Rouge
+
+    fields = tuple(field.strip() for field in rouge_fields.split(","))
+    if len(fields) != 2 or not all(fields):
+        raise UserError("--rouge-fields takes two names, such as input,output, not {given}.", given=rouge_fields)
+    wanted = Evaluation(
+        tasks=tuple(codes([tasks])) if tasks else (),
+        folder=folder,
+        rouge=Rouge(rouge, fields[0], fields[1], rouge_tokens) if rouge is not None else None,
+        few_shot=few_shot,
+        limit=limit,
+        batch=batch,
+        chat_template=chat_template,
+    )
+    if not wanted.tasks and wanted.rouge is None:
+        raise UserError("say what to evaluate: --tasks mmlu,hellaswag, or --rouge FILE.")
+    evaluate_folder(path, device, dtype, wanted, own_code=own_code, output=output, as_json=as_json)
+
+
+@app.command(short_help="Compare the scores of two evaluations.")
+@guard()
+def compare(
+    first: Annotated[Path, typer.Argument(metavar="FIRST", help="Results of lm-eval, such as those of the GPU.")],
+    second: Annotated[Path, typer.Argument(metavar="SECOND", help="Results of the same tasks, such as the NPU's.")],
+    *,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """Say whether two evaluations scored the same, as far as chance allows. Ends with 1 where one score does not.
+
+    Both files are what `npuport model evaluate -o` or lm-eval wrote. With the samples of both, the answers are compared
+    one by one.
+    """
+    from npuport.cli.model_compare import compare_files
+
+    compare_files(first, second, as_json=as_json)

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from npuport.llm.devices import Device
     from npuport.llm.generation.chat import Frame
     from npuport.llm.generation.figures import CaseTimes, Judgement, Need
-    from npuport.llm.generation.loading import Loaded
     from npuport.llm.generation.measuring import Chats
+    from npuport.llm.loading import Loaded
 
 SCHEMA = "npuport-generation/1"
 _GIB = 1024**3
@@ -52,8 +52,8 @@ def bench_folder(path: Path, options: Options, *, as_json: bool) -> None:
     from npuport.llm.devices import chosen_device
     from npuport.llm.generation.chat import frame_of
     from npuport.llm.generation.figures import Need, judged
-    from npuport.llm.generation.loading import load
     from npuport.llm.generation.measuring import Chats, measure
+    from npuport.llm.loading import load
     from npuport.report.language import translate
 
     chats = Chats(

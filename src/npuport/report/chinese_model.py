@@ -60,4 +60,59 @@ MODEL_SENTENCES = {
         "对话将达到 {length} 个 token，而模型最长上下文为 {longest}。请减小 --context、--answer-tokens、"
         "--message-tokens 或 --turns。"
     ),
+    # evaluating and comparing
+    "on {device}, lm-eval {version}": "设备 {device}，lm-eval {version}",
+    "CPU kernels stand in for the NPU: the scores are of their arithmetic, not of the NPU's.": (
+        "由 CPU 算子代替 NPU 计算：得分反映 CPU 算子的精度，而不是 NPU 的精度。"
+    ),
+    "Only the first samples of each task: no scores to publish.": "每个任务只评测了前若干样本：得分不能用于发布。",
+    "{number}-shot": "{number}-shot",
+    "only in the first: {task}": "仅在第一个结果中：{task}",
+    "only in the second: {task}": "仅在第二个结果中：{task}",
+    "A score differs where equal models would show as much in fewer than {level} of {number} such comparisons.": (
+        "判为不同的标准：若两个模型相同，在 {number} 项比较中出现如此差异的概率合计低于 {level}。"
+    ),
+    "same": "相同",
+    "DIFFERS": "不同",
+    "unknown": "无法判断",
+    "not comparable": "不可比",
+    "no standard error": "没有标准误",
+    "{changed} of {samples} answers score otherwise, p = {chance}": (
+        "{samples} 个回答中有 {changed} 个得分不同，p = {chance}"
+    ),
+    "no samples: by the standard errors of both, p = {chance}": "没有样本：按两者的标准误，p = {chance}",
+    "--rouge-fields takes two names, such as input,output, not {given}.": (
+        "--rouge-fields 需要两个名称，例如 input,output，不能是 {given}。"
+    ),
+    "say what to evaluate: --tasks mmlu,hellaswag, or --rouge FILE.": (
+        "请指定评测内容：--tasks mmlu,hellaswag，或 --rouge FILE。"
+    ),
+    "npuport model evaluate takes the package lm_eval:\n  pip install 'npuport[eval]'": (
+        "npuport model evaluate 需要 lm_eval：\n  pip install 'npuport[eval]'"
+    ),
+    "ROUGE takes the package rouge_score:\n  pip install 'npuport[eval]'": (
+        "ROUGE 需要 rouge_score：\n  pip install 'npuport[eval]'"
+    ),
+    "{path} holds no tokenizer: lm-eval asks in words.": "{path} 中没有 tokenizer：lm-eval 以文本提问。",
+    "{path} holds no JSON object in each line.": "{path} 的每一行应为一个 JSON 对象。",
+    "{path} has no field {field}, but {fields}: name two with --rouge-fields INPUT,OUTPUT.": (
+        "{path} 没有字段 {field}，只有 {fields}：请用 --rouge-fields INPUT,OUTPUT 指定两个字段。"
+    ),
+    "lm-eval knows no task {names}. `lm-eval ls tasks` lists its own; --task-folder brings others.": (
+        "lm-eval 没有任务 {names}。`lm-eval ls tasks` 可列出自带任务；用 --task-folder 可加入其他任务。"
+    ),
+    "a task's data cannot be read: {reason}": "无法读取任务的数据：{reason}",
+    "the dataset {name} is not on this machine, and the Hub cannot be reached. On one with a network (a mirror: "
+    "HF_ENDPOINT=https://hf-mirror.com before it):\n"
+    '  python -c "from lm_eval.tasks import TaskManager; TaskManager().load({tasks})"\n'
+    "Copy its ~/.cache/huggingface here (another place: HF_HOME), then run again with HF_HUB_OFFLINE=1.": (
+        "本机没有数据集 {name}，也无法访问 Hub。请在有网络的机器上执行（使用镜像：在前面加 "
+        "HF_ENDPOINT=https://hf-mirror.com）：\n"
+        '  python -c "from lm_eval.tasks import TaskManager; TaskManager().load({tasks})"\n'
+        "再把它的 ~/.cache/huggingface 拷贝到本机（其他位置用 HF_HOME 指定），然后加 HF_HUB_OFFLINE=1 重新运行。"
+    ),
+    "{path} holds no results of lm-eval.": "{path} 不是 lm-eval 的结果文件。",
+    "{first} and {second} share no score: evaluate the same tasks.": (
+        "{first} 与 {second} 没有共同的得分：请评测相同的任务。"
+    ),
 }

@@ -18,7 +18,7 @@ from npuport.errors import UserError
 from npuport.llm.devices import Device, peak_memory, reset_peak_memory, synchronize
 from npuport.llm.generation.chat import Contents, Frame, first_prompt, next_prompt
 from npuport.llm.generation.figures import CaseTimes, TurnTimes
-from npuport.llm.generation.loading import Loaded
+from npuport.llm.loading import Loaded
 
 
 @dataclass(frozen=True)
@@ -157,14 +157,16 @@ def forward_of(model: Any, device: Device) -> Forward:
     """One pass of the model from ids on the host to ids on the host."""
     import torch
 
+    parameters = inspect.signature(model.forward).parameters
     # Logits of a whole prompt would take more memory than its cache; models without the option compute them all.
-    few = {"logits_to_keep": 1} if "logits_to_keep" in inspect.signature(model.forward).parameters else {}
+    few = {"logits_to_keep": 1} if "logits_to_keep" in parameters else {}
+    kept = "cache" if "cache" in parameters else "past_key_values"  # its name in transformers 5.24, and before
 
     def forward(rows: Rows, cache: Any) -> tuple[list[list[int]], Any]:
         with torch.inference_mode():
             given = torch.tensor(rows, device=device.name)
-            output = model(input_ids=given, past_key_values=cache, use_cache=True, **few)
-            return output.logits[:, -1:].argmax(dim=-1).tolist(), output.past_key_values
+            output = model(input_ids=given, use_cache=True, **{kept: cache}, **few)
+            return output.logits[:, -1:].argmax(dim=-1).tolist(), getattr(output, kept)
 
     return forward
 
