@@ -17,6 +17,12 @@ TABLES = sorted(path.stem for path in DATA.glob("*.csv"))
 SHARED = Path(__file__).resolve().parents[3] / "shared"
 
 
+KEYED_BY_SEVERAL = {
+    "atc_exclusions": ("first", "second"),
+    "atc_limits": ("name", "families"),
+    "atc_operators": ("domain", "name"),
+    "atc_requirements": ("option", "needs"),
+}
 # Versions, texts, pairs; codes whose names are titles that many share; several signatures of one operator.
 KEYED_OTHERWISE = {
     "versions",
@@ -27,6 +33,7 @@ KEYED_OTHERWISE = {
     "precision_limits",
     "peaks",
     "link_bandwidths",
+    *KEYED_BY_SEVERAL,
 }
 
 
@@ -43,6 +50,12 @@ def test_every_row_is_whole_and_has_a_source(table: str) -> None:
 def test_no_name_twice(table: str) -> None:
     names = [row["name"] for row in rows(table)]
     assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize(("table", "columns"), KEYED_BY_SEVERAL.items())
+def test_no_key_of_several_columns_twice(table: str, columns: tuple[str, str]) -> None:
+    keys = [tuple(row[column] for column in columns) for row in rows(table)]
+    assert len(keys) == len(set(keys))
 
 
 def test_no_code_twice() -> None:

@@ -82,3 +82,109 @@ def onnx(
             opset=opset,
         )
     )
+
+
+@app.command(short_help="Build the ATC command for an ONNX model, checked.")
+@guard()
+def atc(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="The ONNX model.")],
+    *,
+    soc: Annotated[str, typer.Option("--soc", metavar="CHIP", help="The chip of the inference: Ascend310P3, …")],
+    output: Annotated[
+        str, typer.Option("--output", "-o", metavar="PATH", help="The .om without its ending.", show_default="as MODEL")
+    ] = "",
+    input_shape: Annotated[
+        str,
+        typer.Option(
+            "--input-shape",
+            metavar="TEXT",
+            help='"image:1,3,224,224;ids:1,-1": by input; -1 goes with profiles.',
+            show_default="as the model has them",
+        ),
+    ] = "",
+    dynamic_batch: Annotated[str, typer.Option("--dynamic-batch", metavar="N,N", help="Batches: 1,2,4,8.")] = "",
+    dynamic_image_size: Annotated[
+        str, typer.Option("--dynamic-image-size", metavar="H,W;H,W", help="Heights and widths: 416,416;832,832.")
+    ] = "",
+    dynamic_dims: Annotated[
+        str,
+        typer.Option("--dynamic-dims", metavar="N,N;N,N", help="Profiles: a size for each -1, in order."),
+    ] = "",
+    input_format: Annotated[
+        str,
+        typer.Option("--input-format", metavar="NCHW|NCDHW|ND", help="Of all inputs.", show_default="by the inputs"),
+    ] = "",
+    output_type: Annotated[
+        str, typer.Option("--output-type", metavar="TYPE", help="FP32, FP16, … of the outputs, or NODE:0:FP16.")
+    ] = "",
+    out_nodes: Annotated[
+        str, typer.Option("--out-nodes", metavar="NAME;NAME", help="Outputs, by name or as NODE:0.")
+    ] = "",
+    precision_mode: Annotated[
+        str,
+        typer.Option("--precision-mode", metavar="MODE", help="A value of --precision_mode_v2 or --precision_mode."),
+    ] = "",
+    insert_op_conf: Annotated[
+        str, typer.Option("--insert-op-conf", metavar="FILE", help="An AIPP configuration, which is checked too.")
+    ] = "",
+    option: Annotated[
+        list[str] | None, typer.Option("--option", metavar="NAME=VALUE", help="Any further option of ATC.")
+    ] = None,
+    write: Annotated[
+        Path | None, typer.Option("--write", metavar="FILE", help="Write the command as a script instead.")
+    ] = None,
+) -> None:
+    """Build the ATC command that compiles an ONNX model into an .om, and check it against CANN's documents.
+
+    Ends with 1 and without a command when ATC would refuse it. ATC itself is part of CANN and is not run.
+    """
+    from npuport.cli.export_atc import build
+    from npuport.errors import UserError
+    from npuport.export.atc.building import Wish
+
+    further = {}
+    for text in option or ():
+        name, equals, value = text.removeprefix("--").partition("=")
+        if not equals:
+            raise UserError("--option {text} is not understood. Write NAME=VALUE such as log=error.", text=text)
+        further[name.replace("-", "_")] = value
+    wish = Wish(
+        soc,
+        output or str(model.with_suffix("")),
+        input_shape=input_shape,
+        dynamic_batch_size=dynamic_batch,
+        dynamic_image_size=dynamic_image_size,
+        dynamic_dims=dynamic_dims,
+        input_format=input_format,
+        output_type=output_type,
+        out_nodes=out_nodes,
+        precision=precision_mode,
+        insert_op_conf=insert_op_conf,
+        further=further,
+    )
+    raise SystemExit(build(model, wish, write))
+
+
+@app.command("check-atc", short_help="Check ATC commands that you have.")
+@guard()
+def check_atc(
+    command: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE|COMMAND",
+            help='A shell script or Markdown document with calls of atc, or one: "atc --model=…".',
+        ),
+    ],
+    *,
+    model: Annotated[
+        Path | None,
+        typer.Option("--model", metavar="FILE", help="The ONNX model.", show_default="the command's, if it is there"),
+    ] = None,
+) -> None:
+    """Check ATC commands against what CANN documents: options, exclusions, shapes, profiles, chip, AIPP, operators.
+
+    Ends with 1 where ATC would refuse a command. Values that only the shell knows ($soc) are not checked.
+    """
+    from npuport.cli.export_atc import check
+
+    raise SystemExit(check(command, model))

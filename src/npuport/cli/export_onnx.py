@@ -65,6 +65,7 @@ def _need_libraries() -> None:
 
 
 def _answer(exported: Exported) -> Iterator[str]:
+    from npuport.export.atc.model import operator_problems
     from npuport.export.exporting import in_words
     from npuport.report.language import counted
 
@@ -86,3 +87,6 @@ def _answer(exported: Exported) -> Iterator[str]:
         )
     for sizes in exported.impossible:
         yield "  " + translate("{sizes}: not compared, PyTorch itself cannot run them", sizes=in_words(sizes))
+    for problem in operator_problems(graph):
+        yield translate(problem.sentence.template, **problem.sentence.values)
+    yield translate("Next: npuport export atc {path} --soc Ascend310P3", path=graph.path)

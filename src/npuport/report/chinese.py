@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from npuport.report.chinese_apex import APEX_SENTENCES
+from npuport.report.chinese_atc import ATC_SENTENCES
 from npuport.report.chinese_checking import CHECKING_SENTENCES
 from npuport.report.chinese_config import CONFIG_SENTENCES
 from npuport.report.chinese_data import DATA_SENTENCES
@@ -249,6 +250,7 @@ SENTENCES = {
     **RUN_SENTENCES,
     **STATISTICS_SENTENCES,
     **DATA_SENTENCES,
+    **ATC_SENTENCES,
     **EXPORT_SENTENCES,
     **DOCTOR_SENTENCES,
     **APEX_SENTENCES,

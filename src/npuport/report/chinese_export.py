@@ -29,6 +29,7 @@ EXPORT_SENTENCES = {
     "--size {text} is not understood. Write NAME=SIZE,SIZE such as height=224,320.": (
         "无法理解 --size {text}。请写成 NAME=SIZE,SIZE，例如 height=224,320。"
     ),
+    "Next: npuport export atc {path} --soc Ascend310P3": "下一步：npuport export atc {path} --soc Ascend310P3",
     "PyTorch cannot export the model to operator set {opset}: {reason}. --opset {other} uses PyTorch's other "
     "exporter.": "PyTorch 无法把模型导出为算子集 {opset}：{reason}。--opset {other} 会使用 PyTorch 的另一个导出器。",
     "PyTorch itself runs the model with none of the other sizes that were tried ({sizes}), so that its "

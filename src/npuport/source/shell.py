@@ -121,9 +121,17 @@ def _command(node: Node, in_loop: bool, offsets: _Offsets, variables: dict[str, 
             assignments.append(_assignment(child, offsets, variables))
         elif child.type == "command_name" or (child.is_named and not child.type.endswith("redirect")):
             words.append(_word(child, offsets, variables))
+    words += [_word(one, offsets, variables) for one in _behind_redirections(node)]
     start, end = offsets.of(node.start_byte), offsets.of(node.end_byte)
     statement = offsets.of(_statement(node).start_byte)
     return Command(tuple(words), tuple(assignments), statement, start, end, node.start_point[0] + 1, in_loop)
+
+
+def _behind_redirections(node: Node) -> Iterator[Node]:
+    """Words of a command that stand behind a redirection, as in ``program > log --option``."""
+    if node.parent is not None and node.parent.type == "redirected_statement":
+        for redirection in node.parent.children:
+            yield from redirection.children_by_field_name("destination")[1:]
 
 
 def _assignment(node: Node, offsets: _Offsets, variables: dict[str, str]) -> Assignment:
@@ -144,7 +152,7 @@ def _word(node: Node, offsets: _Offsets, variables: dict[str, str]) -> Word:
 def _value(node: Node, variables: dict[str, str]) -> str | None:
     """What a word expands to, where the script itself says so."""
     if node.type in ("word", "number", "variable_name", "special_variable_name", "string_content"):
-        return _text(node)
+        return _text(node).replace("\\\n", "")  # a continued line
     if node.type == "raw_string":
         return _text(node)[1:-1]
     if node.type in ("command_name", "concatenation", "string"):
