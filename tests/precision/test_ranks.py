@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -247,3 +250,30 @@ def test_the_rank_with_another_shard_is_named(
     assert (found["kind"], found["name"], found["ranks"]) == ("weight", "mlp.up.weight", [1])
     assert compare_folders(whole, tensor_parallel, as_json=False) == 0
     assert "The ranks together compute what the single device computes." in capsys.readouterr().out
+
+
+@pytest.mark.sim
+def test_a_wrong_collective_of_two_npus_is_named_and_right_ones_are_not(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from npuport import sim
+
+    try:
+        sim.environment()
+    except sim.SimulationUnavailable as reason:
+        pytest.skip(str(reason))
+    dump = tmp_path / "dump 两卡"
+    options = ["run", "--sim", "--devices", "2", "--dump", str(dump), "--dump-steps", "0-2"]
+    job = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone", "npu_ranks.py"]
+    done = subprocess.run(
+        [sys.executable, "-m", "npuport", *options, "--", *job],
+        cwd=Path(__file__).parent, env={**os.environ, "OMP_NUM_THREADS": "1"}, capture_output=True, text=True,
+        timeout=300, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert check_ranks(dump, as_json=False) == 1
+    right, wrong, after = capsys.readouterr().out.split("\nstep ")
+    assert right.splitlines()[1].strip().startswith("The collectives are right")
+    assert wrong.count("c10d.allreduce_") == 1 and "(backward, call " in wrong and "on rank 1" in wrong
+    assert "parameter module.0.weight and 5 more (optimizer, call " in wrong
+    assert "c10d" not in after and "begin the step with different values" in after

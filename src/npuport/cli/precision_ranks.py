@@ -77,11 +77,26 @@ def as_text(one: CheckedStep) -> Iterator[str]:
     found: list[tuple[Call | None, tuple[int, ...], Sentence, str]] = [
         (wrong.first, wrong.ranks, wrong.text, wrong.first.operator) for wrong in check.wrong
     ]
-    found += [(drift.call, drift.ranks, drift.text, drift.name) for drift in one.drifts]
+    found += [(same[0].call, same[0].ranks, same[0].text, _names(same)) for same in _alike(one.drifts)]
     for number, entry in enumerate(found[:_SHOWN], 1):
         yield from _entry(number, *entry)
     if len(found) > _SHOWN:
         yield "  … " + counted(len(found) - _SHOWN, "more finding")
+
+
+def _alike(drifts: tuple[Drift, ...]) -> list[list[Drift]]:
+    """Parameters that part on the same ranks for the same reason: one cause mostly makes all of them differ."""
+    groups: dict[tuple[Any, ...], list[Drift]] = defaultdict(list)
+    for one in drifts:
+        groups[one.ranks, one.text.template, one.call is None].append(one)
+    return list(groups.values())
+
+
+def _names(drifts: list[Drift]) -> str:
+    from npuport.report.language import translate
+
+    more = f" {translate('and {number} more', number=len(drifts) - 1)}" if len(drifts) > 1 else ""
+    return drifts[0].name + more
 
 
 def _entry(number: int, call: Call | None, ranks: tuple[int, ...], text: Sentence, name: str) -> Iterator[str]:

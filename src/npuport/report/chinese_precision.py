@@ -99,7 +99,9 @@ PRECISION_SENTENCES = {
     "its gradients are the same on all ranks, but not what the optimizer made of them": (
         "各 rank 的梯度相同，但优化器得到的结果不同"
     ),
-    "its gradients differ between the ranks: they were not reduced": "各 rank 的梯度不同：没有做规约",
+    "its gradients differ between the ranks: they were not reduced, or not to the same": (
+        "各 rank 的梯度不同：没有做规约，或规约结果不一致"
+    ),
     "on rank {ranks}": "位于 rank {ranks}",
     "the contribution of rank {rank} is missing": "缺少 rank {rank} 的贡献",
     "the optimizer made different values of it": "优化器得到了不同的值",

@@ -53,7 +53,7 @@ def _cause(steps: Mapping[int, Step], gradients: Mapping[int, TensorRef]) -> Sen
     if len(gradients) < len(steps) or not copies.are_comparable:
         return say("the optimizer made different values of it")
     if copies.apart > 0:
-        return say("its gradients differ between the ranks: they were not reduced")
+        return say("its gradients differ between the ranks: they were not reduced, or not to the same")
     return say("its gradients are the same on all ranks, but not what the optimizer made of them")
 
 
