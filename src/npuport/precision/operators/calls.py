@@ -7,8 +7,9 @@ once.
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Mapping
-from dataclasses import astuple, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -156,22 +157,22 @@ def write_step(folder: Path, step: Step) -> Path:
     """Write a step aside, then rename: a run that is killed leaves whole steps only."""
     import torch
 
+    from npuport.precision.operators.plain_file import PlainPickle
+
     path = step_file(folder, step.step, step.rank)
     path.parent.mkdir(parents=True, exist_ok=True)
-    torch.save(
-        {
-            "npuport": FORMAT,
-            "step": step.step,
-            "rank": step.rank,
-            "device": step.device,
-            "calls": [_plain(call) for call in step.calls],
-            "storages": step.storages,
-            "statistics": [(_encoded(ref), astuple(one)) for ref, one in step.statistics.items()],
-            "names": step.names,
-            "modules": [_plain_module(one) for one in step.modules],
-        },
-        aside(path),
-    )
+    document = {
+        "npuport": FORMAT,
+        "step": step.step,
+        "rank": step.rank,
+        "device": step.device,
+        "calls": [_plain(call) for call in step.calls],
+        "storages": step.storages,
+        "statistics": [(_encoded(ref), _plain_statistics(one)) for ref, one in step.statistics.items()],
+        "names": step.names,
+        "modules": [_plain_module(one) for one in step.modules],
+    }
+    torch.save(document, aside(path), pickle if step.storages else PlainPickle)
     aside(path).replace(path)
     return path
 
@@ -240,6 +241,10 @@ def _plain_module(call: ModuleCall) -> tuple[Any, ...]:
 def _module(entry: tuple[Any, ...]) -> ModuleCall:
     arguments, keywords, result = (_decoded(value) for value in entry[3:6])
     return ModuleCall(entry[0], entry[1], entry[2], arguments, keywords, result, entry[6], entry[7])
+
+
+def _plain_statistics(one: Statistics) -> tuple[Any, ...]:
+    return (one.max, one.min, one.mean, one.norm, one.nans, one.infs, one.checksum)
 
 
 def _encoded(value: Any) -> Any:

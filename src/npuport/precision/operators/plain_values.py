@@ -9,13 +9,14 @@ import torch
 from npuport.precision.operators.communication import described
 
 _SIMPLE: tuple[Any, ...] = (int, float, complex, str)
-_AS_THEY_ARE = {*_SIMPLE, bool, type(None)}
+AS_THEY_ARE = frozenset({*_SIMPLE, bool, type(None)})
+"""The classes whose values ``plain`` gives back unchanged."""
 
 
 def plain(value: Any) -> Any:
     """A value by itself where a file can hold it; else by what it is: ("dtype", "float32"), ("device", "npu"),
     ("group", its name, its ranks), ("reduction", "sum"), ("object", its class)."""
-    if type(value) in _AS_THEY_ARE:
+    if type(value) in AS_THEY_ARE:
         return value
     if isinstance(value, torch.dtype):
         return ("dtype", str(value).removeprefix("torch."))

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from types import CodeType, FrameType
+from types import FrameType
 from typing import Any
 
 import torch
@@ -21,9 +21,10 @@ from npuport.precision.operators.calls import Call, Step, TensorRef
 from npuport.precision.operators.execution import joined, written_arguments
 from npuport.precision.operators.keeping import Keeper, Tensors
 from npuport.precision.operators.modules import Modules
-from npuport.precision.operators.plain_values import plain
+from npuport.precision.operators.plain_values import AS_THEY_ARE, plain
 from npuport.precision.operators.scope import Scope
 
+_node, _next_sequence = torch._C._current_autograd_node, torch.autograd._get_sequence_nr
 _MARK = "_npuport_known"  # attribute of storages
 _NOT_OF_THE_RUN = ("profiler", "npuport_sim")  # namespaces whose operators compute nothing of the training
 _OWN_CODE = ("site-packages", "dist-packages", "/lib/python3", "/npuport/", "<frozen", "<string>")
@@ -40,6 +41,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]  # torch gives it no ty
         super().__init__()
         self._keeper = keeper if keeper is not None else Tensors()
         self._scope = scope if scope is not None else Scope()
+        self._is_everything = self._scope.is_everything
         self._process = os.getpid()
         self._calls: list[Call] = []
         self._step = object()
@@ -90,18 +92,18 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]  # torch gives it no ty
                 # What a DTensor and the like is made of comes here by itself; what only pretends has no values.
                 return func(*args, **kwargs) if communication.is_pretended(one) else NotImplemented
         facts = _facts(func)
-        if facts.is_skipped or (facts.name == "aten.copy_.default" and self._ends_collective(args[0])):
-            if not self._in_optimizer and torch._C._current_autograd_node() is None:
-                self._place()  # what its node does in the backward pass belongs here
+        if facts.is_skipped or (self._awaited and facts.is_copy and self._ends_collective(args[0])):
+            if not self._in_optimizer and _node() is None:
+                self._remember(_next_sequence() - 1)  # what its node does in the backward pass belongs here
             return func(*args, **kwargs)
         module, phase, line = self._place()
-        is_recorded = self._scope.is_everything or self._scope.holds(facts.name, module, phase)
+        is_recorded = self._is_everything or self._scope.holds(facts.name, module, phase)
         arguments, keywords = (self._values(args), self._values(kwargs)) if is_recorded else ((), {})
         result = func(*args, **kwargs)
-        if communication.is_pretended(type(result)):
+        if type(result) is not torch.Tensor and communication.is_pretended(type(result)):
             return result
         written = facts.written_tensors(args, kwargs) if facts.written else []
-        for tensor in (*written, *facts.unsaid(result)):
+        for tensor in (*written, *_tensors(result)) if facts.is_custom else written:
             if (known := self._known(tensor)) is not None:
                 known.is_written = True
         if not is_recorded:
@@ -110,7 +112,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]  # torch gives it no ty
             arguments = communication.with_group(func, arguments)
             given = self._soon(communication.results_of(facts.name, args, result))
         else:
-            given = self._values(joined(result, written) if written else result)
+            is_told = not written or (len(written) == 1 and written[0] is result)
+            given = self._values(result if is_told else joined(result, written))
         self._calls.append(Call(len(self._calls), facts.name, module, phase, arguments, keywords, given, line))
         return result
 
@@ -118,25 +121,34 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]  # torch gives it no ty
         """(module, phase, line) of the call that is being made."""
         if self._in_optimizer:
             return "", "optimizer", ""
-        node = torch._C._current_autograd_node()
+        node = _node()
         if node is not None and not self._modules.path:
             module, line = self._of_sequence.get(node._sequence_nr(), ("", ""))
             return module, "backward", line
         module, line = self._modules.path, _line()
         # The node of this call was made before it; of a call without one, that of the last call stays.
-        self._of_sequence.setdefault(torch.autograd._get_sequence_nr() - 1, (module, line))
+        self._of_sequence.setdefault(_next_sequence() - 1, (module, line))
         return module, "forward" if node is None else "backward", line
 
+    def _remember(self, sequence: int) -> None:
+        """Say where the node of a number was made."""
+        if sequence not in self._of_sequence:
+            self._of_sequence[sequence] = self._modules.path, _line()
+
     def _values(self, value: Any) -> Any:
-        if isinstance(value, torch.Tensor):
-            return self._reference(value)
         kind = type(value)
+        if kind is torch.Tensor:  # the most frequent first: this is called for each argument
+            return self._reference(value)
+        if kind in AS_THEY_ARE:
+            return value
         if kind is tuple:
             return tuple([self._values(one) for one in value])
         if kind is list:
             return [self._values(one) for one in value]
         if kind is dict:
             return {str(key): self._values(one) for key, one in value.items()}
+        if isinstance(value, torch.Tensor):
+            return self._reference(value)
         return self._values(_unwrapped(value)) if isinstance(value, tuple | list | dict) else plain(value)
 
     def _soon(self, tensors: list[torch.Tensor]) -> Any:
@@ -156,17 +168,22 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]  # torch gives it no ty
         return number in self._awaited and any(ref.storage == number for ref in self._calls[-1].outputs)
 
     def _reference(self, tensor: torch.Tensor) -> Any:
-        if tensor.layout is not torch.strided or tensor.is_quantized or not _has_plain_class(tensor):
-            return ("object", f"{type(tensor).__name__} {tensor.layout}")
-        if tensor._is_zerotensor() or tensor.is_conj() or tensor.is_neg():
-            return ("object", "a lazy view")  # its storage is not its values; a zero tensor has none at all
-        if tensor.is_meta:
-            return ("object", "a tensor without values")
-        storage = tensor.untyped_storage()
+        kind: Any = type(tensor)
+        if not _is_plain(kind):
+            return ("object", f"{kind.__name__} {tensor.layout}")
+        try:
+            storage = tensor.untyped_storage()
+        except NotImplementedError:  # a sparse tensor and the like
+            return ("object", f"{kind.__name__} {tensor.layout}")
         known = getattr(storage, _MARK, None)
         if known is None or known.step is not self._step:
-            known = _Known(self._step)
+            known = _Known(self._step, _without_values(tensor))
             setattr(storage, _MARK, known)
+        if known.is_without:
+            return ("object", known.is_without)
+        dtype = tensor.dtype
+        if tensor.is_neg() or (dtype.is_complex and tensor.is_conj()):
+            return ("object", "a lazy view")  # its storage is not its values
         if known.is_written:
             known.is_written = False
             known.numbers.append(self._next_storage)
@@ -174,12 +191,13 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]  # torch gives it no ty
             if not tensor.is_cpu:
                 self._device = tensor.device.type
         number = known.numbers[-1]
-        if number in self._awaited and not self._is_early:
+        if self._awaited and number in self._awaited and not self._is_early:
             self._keep(*self._awaited.pop(number))
-        key = (number, tensor.dtype, tuple(tensor.shape), tensor.stride(), tensor.storage_offset())
+        key = (number, tensor.dtype, tensor.shape, tensor.stride(), tensor.storage_offset())
         ref = self._refs.get(key)
         if ref is None:
-            ref = self._refs[key] = TensorRef(number, _name_of(tensor.dtype), *key[2:])
+            ref = TensorRef(number, _name_of(key[1]), tuple(key[2]), *key[3:])
+            self._refs[key] = ref
             if self._is_early:
                 self._awaited[number] = (ref, tensor)
             else:
@@ -233,6 +251,7 @@ class _Known:
     """
 
     step: object
+    is_without: str  # why no values can be read from it; "" if they can
     numbers: list[int] = field(default_factory=list)
     is_written: bool = True
 
@@ -244,17 +263,15 @@ class _Facts:
     name: str
     is_skipped: bool  # makes only views, waits, or marks a range of a profiler
     is_collective: bool
-    is_custom: bool  # what it writes may not be in its schema
+    # What a custom operator returns may look into an argument that was written, without its schema saying so: those of
+    # FSDP fill a buffer and return parts of it, and so does npu_apply_adam.out. A new tensor is unknown anyway.
+    is_custom: bool
+    is_copy: bool
     written: tuple[tuple[int, str], ...]  # arguments that it writes, by position and name
 
     def written_tensors(self, args: Any, kwargs: Any) -> list[torch.Tensor]:
         values = [args[position] if position < len(args) else kwargs.get(name) for position, name in self.written]
         return list(_tensors(values))
-
-    def unsaid(self, result: Any) -> Iterator[torch.Tensor]:
-        """Results that may look into an argument which was written, without the schema saying so: custom operators such
-        as FSDP's, which fill a buffer and return parts of it, or npu_apply_adam.out. A new tensor is unknown anyway."""
-        return _tensors(result) if self.is_custom else iter(())
 
 
 @cache
@@ -270,7 +287,8 @@ def _facts(func: Any) -> _Facts:
         func.namespace in _NOT_OF_THE_RUN or communication.only_waits(name) or (makes_only_views and not written)
     )
     is_custom = func.namespace not in ("aten", "prims", "c10d", "_c10d_functional")
-    return _Facts(name, is_skipped, communication.is_collective(name), is_custom, written)
+    is_copy = name == "aten.copy_.default"
+    return _Facts(name, is_skipped, communication.is_collective(name), is_custom, is_copy, written)
 
 
 def _tensors(value: Any) -> Iterator[torch.Tensor]:
@@ -293,6 +311,15 @@ def _unseen() -> Iterator[None]:
         yield
 
 
+def _without_values(tensor: torch.Tensor) -> str:
+    """Why the values of a strided tensor, and of others with its storage, are not recorded; "" if they are."""
+    if tensor.is_quantized:
+        return f"{type(tensor).__name__} {tensor.layout}"
+    if tensor._is_zerotensor():
+        return "a lazy view"  # there is no memory behind it
+    return "a tensor without values" if tensor.is_meta else ""
+
+
 def _has_plain_class(tensor: Any) -> bool:
     kind: Any = type(tensor)
     return _is_plain(kind)
@@ -310,16 +337,16 @@ def _name_of(dtype: torch.dtype) -> str:
 
 
 @cache
-def _users_file(code: CodeType) -> str:
-    """The name of the file that code is in; "" for code that is not the user's."""
-    return "" if any(part in code.co_filename for part in _OWN_CODE) else Path(code.co_filename).name
+def _users_file(name: str) -> str:
+    """The name of a file of code without its folder; "" for one that is not the user's."""
+    return "" if any(part in name for part in _OWN_CODE) else Path(name).name
 
 
 def _line() -> str:
     """The line of the user's code that is running."""
     frame: FrameType | None = sys._getframe(2)
     while frame is not None:
-        if file := _users_file(frame.f_code):
+        if file := _users_file(frame.f_code.co_filename):
             return f"{file}:{frame.f_lineno}"
         frame = frame.f_back
     return ""

@@ -12,7 +12,8 @@ from npuport.precision.operators.statistics import Statistics
 
 _WIDE = {torch.float32, torch.float16, torch.bfloat16, torch.float64, torch.int32, torch.int64}
 _SMALL = 4096  # values: tensors up to this size are copied and computed together with others of their size
-_CACHED = 2**17  # values: what is read four times should stay in the processor's cache
+_CACHED = 2**20  # values: what is read four times should stay in the processor's cache
+_STRETCH = 2**14  # values
 _HELD = 64 * 2**20  # bytes of copies that may wait to be computed
 
 
@@ -24,11 +25,12 @@ def statistics_of(tensor: torch.Tensor, *, with_checksum: bool = False) -> Stati
     if not size:
         return _statistics([], 0, checksum)
     values = _computable(values)
-    parts = [
-        (part.amax().item(), part.amin().item(), _sum(part).item(), _norm(part).item())
-        for part in values.split(_CACHED)
-    ]
-    highs, lows, sums, norms = zip(*parts, strict=True)
+    highs, lows, sums, norms = [], [], [], []
+    for part in values.split(_CACHED) if size > _CACHED else (values,):
+        highs.append(part.amax().item())
+        lows.append(part.amin().item())
+        sums.append(_sum(part).item())
+        norms += _norms(part)
     # NaN comes through, so that this tells whether all is finite; most tensors are.
     if not math.isfinite(sum(highs) + sum(lows)):
         reduced = _not_all_finite(values, math.isnan(sum(highs)))
@@ -99,7 +101,7 @@ def values_of(tensor: torch.Tensor) -> torch.Tensor:
     if tensor.is_complex():
         tensor = torch.view_as_real(tensor)
     if tensor.is_contiguous():
-        return tensor.view(-1)
+        return tensor if tensor.dim() == 1 else tensor.view(-1)
     if is_dense(tuple(tensor.shape), tensor.stride()):
         return tensor.as_strided((tensor.numel(),), (1,), tensor.storage_offset())
     return tensor.reshape(-1)
@@ -135,6 +137,14 @@ def _norm(values: torch.Tensor) -> torch.Tensor:
         values = values.float()
     dtype = torch.float64 if values.dtype == torch.float64 else torch.float32
     return torch.linalg.vector_norm(values, dim=-1, dtype=dtype)
+
+
+def _norms(values: torch.Tensor) -> list[float]:
+    """The norms of stretches of values of one dimension: a sum in float32 over more of them is too far off."""
+    whole = values.numel() // _STRETCH * _STRETCH
+    if whole in (0, values.numel()):
+        return list(_norm(values.view(-1, _STRETCH) if whole else values.view(1, -1)).tolist())
+    return _norms(values[:whole]) + _norms(values[whole:])
 
 
 def _of_rows(rows: torch.Tensor) -> tuple[torch.Tensor, ...]:
