@@ -11,7 +11,7 @@ from npuport.cli.shared import codes, guard
 from npuport.errors import UserError
 
 app = typer.Typer(
-    help="Measure language models on the device that is there.",
+    help="Choose, measure and evaluate language models.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -19,7 +19,76 @@ app = typer.Typer(
 
 @app.callback()
 def model() -> None:
-    """Measure language models on the device that is there."""
+    """Choose, measure and evaluate language models."""
+
+
+@app.command(short_help="Name models that meet a need on given devices.")
+@guard()
+def choose(
+    *,
+    task: Annotated[
+        str,
+        typer.Option("--task", help="chat, writing, code, summarization, translation, classification or extraction."),
+    ] = "chat",
+    rate: Annotated[
+        float | None, typer.Option("--need", min=0, metavar="RATE", help="Tokens per second that each chat must get.")
+    ] = None,
+    quality: Annotated[
+        float | None, typer.Option("--mmlu", min=0, max=100, metavar="PERCENT", help="The least published MMLU.")
+    ] = None,
+    licences: Annotated[
+        str, typer.Option("--licence", metavar="NAME,…", help="Licences that will do, such as Apache-2.0.")
+    ] = "",
+    served: Annotated[
+        bool, typer.Option("--served", help="Only what vllm-ascend says it serves on this family of chips.")
+    ] = False,
+    context: Annotated[int, typer.Option("--context", min=1, help="Tokens of a chat in the end.")] = 4096,
+    batch: Annotated[int, typer.Option("--batch", min=1, help="Chats at the same time.")] = 1,
+    chip: Annotated[str, typer.Option("--chip", help="The chip, such as Ascend910B3.")] = "Ascend910B3",
+    devices: Annotated[int, typer.Option("--devices", min=1, help="Devices that share one model.")] = 1,
+    memory: Annotated[
+        float | None, typer.Option("--memory", min=1, metavar="GIB", help="Of one device, instead of the chip's.")
+    ] = None,
+    bandwidth: Annotated[
+        float | None, typer.Option("--bandwidth", min=1, metavar="GBS", help="GB/s of one device's memory.")
+    ] = None,
+    reserve: Annotated[
+        float, typer.Option("--reserve", min=0, max=0.9, help="Share of the memory that is left free.")
+    ] = 0.1,
+    dtype: Annotated[str, typer.Option("--dtype", help="Of the weights: bfloat16, float16 or int8.")] = "bfloat16",
+    configs: Annotated[
+        list[Path] | None,
+        typer.Option("--config", metavar="PATH", help="A config.json to consider too; can be given several times."),
+    ] = None,
+    explain: Annotated[bool, typer.Option("--explain", help="Show the arithmetic and sources of the first.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """Name models of Ascend's libraries that meet a need, with reasons, and why the others do not.
+
+    Memory and the highest possible rate are computed from each model's sizes. Ends with 1 when nothing meets the need.
+    """
+    from npuport.cli.model_choose import Options, choose_model
+
+    choose_model(
+        Options(
+            task=task,
+            rate=rate,
+            quality=quality,
+            licences=tuple(one.lower() for one in codes([licences])) if licences else (),
+            served=served,
+            context=context,
+            batch=batch,
+            chip=chip,
+            devices=devices,
+            memory=memory,
+            bandwidth=bandwidth,
+            reserve=reserve,
+            dtype=dtype,
+            configs=tuple(configs or ()),
+        ),
+        explain=explain,
+        as_json=as_json,
+    )
 
 
 @app.command(short_help="Measure how fast a model answers in a chat.")

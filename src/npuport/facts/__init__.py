@@ -55,11 +55,27 @@ if TYPE_CHECKING:
     from npuport.facts.fused_operators import FusedOperator, all_fused_operators, fused_operator
     from npuport.facts.hyperparameters import PublishedValue, published_values
     from npuport.facts.known_advice import KnownAdvice, all_known_advice
+    from npuport.facts.language_models import (
+        LanguageModel,
+        LibraryModel,
+        all_language_models,
+        all_library_models,
+    )
     from npuport.facts.libraries import Library, all_libraries, distribution, library
     from npuport.facts.messages import Message, all_messages, message_in
     from npuport.facts.operator_dtypes import RefusedDtypes, refused_dtypes
     from npuport.facts.operators import Operator, all_operators, operator_status
-    from npuport.facts.peaks import LinkBandwidth, Peak, all_link_bandwidths, all_peaks, link_bandwidth, peak
+    from npuport.facts.peaks import (
+        LinkBandwidth,
+        MemoryBandwidth,
+        Peak,
+        all_link_bandwidths,
+        all_memory_bandwidths,
+        all_peaks,
+        link_bandwidth,
+        memory_bandwidth,
+        peak,
+    )
     from npuport.facts.performance import PerformanceFact, all_performance_facts, performance_fact
     from npuport.facts.preflight_checks import PreflightCheck, all_preflight_checks, preflight_check
     from npuport.facts.python_packages import (
@@ -107,8 +123,11 @@ _HOMES = {
     "FusedOperator": "fused_operators",
     "KnownAdvice": "known_advice",
     "KnownError": "errors",
+    "LanguageModel": "language_models",
     "Library": "libraries",
+    "LibraryModel": "language_models",
     "LinkBandwidth": "peaks",
+    "MemoryBandwidth": "peaks",
     "Message": "messages",
     "Operator": "operators",
     "OperatorSchema": "custom_operators",
@@ -143,8 +162,11 @@ _HOMES = {
     "all_fused_operators": "fused_operators",
     "all_known_advice": "known_advice",
     "all_known_errors": "errors",
+    "all_language_models": "language_models",
     "all_libraries": "libraries",
+    "all_library_models": "language_models",
     "all_link_bandwidths": "peaks",
+    "all_memory_bandwidths": "peaks",
     "all_messages": "messages",
     "all_operators": "operators",
     "all_package_faults": "python_packages",
@@ -177,6 +199,7 @@ _HOMES = {
     "known_error": "errors",
     "library": "libraries",
     "link_bandwidth": "peaks",
+    "memory_bandwidth": "peaks",
     "message_in": "messages",
     "numpy_for": "python_packages",
     "operator_schemas": "custom_operators",
@@ -220,8 +243,11 @@ __all__ = [
     "FusedOperator",
     "KnownAdvice",
     "KnownError",
+    "LanguageModel",
     "Library",
+    "LibraryModel",
     "LinkBandwidth",
+    "MemoryBandwidth",
     "Message",
     "Operator",
     "OperatorSchema",
@@ -256,8 +282,11 @@ __all__ = [
     "all_fused_operators",
     "all_known_advice",
     "all_known_errors",
+    "all_language_models",
     "all_libraries",
+    "all_library_models",
     "all_link_bandwidths",
+    "all_memory_bandwidths",
     "all_messages",
     "all_operators",
     "all_package_faults",
@@ -290,6 +319,7 @@ __all__ = [
     "known_error",
     "library",
     "link_bandwidth",
+    "memory_bandwidth",
     "message_in",
     "numpy_for",
     "operator_schemas",

@@ -30,6 +30,15 @@ class LinkBandwidth:
     basis: Basis
 
 
+@dataclass(frozen=True)
+class MemoryBandwidth:
+    """Nominal bytes per second of a chip's memory."""
+
+    chip: str
+    bytes_per_second: float
+    basis: Basis
+
+
 @cache
 def all_peaks() -> tuple[Peak, ...]:
     """Every entry, in the order of the table."""
@@ -63,3 +72,18 @@ def link_bandwidth(name: str, transport: str) -> LinkBandwidth | None:
     known = chip(name)
     wanted = (known.family if known else None, transport.upper())
     return next((one for one in all_link_bandwidths() if (one.family, one.transport) == wanted), None)
+
+
+@cache
+def all_memory_bandwidths() -> tuple[MemoryBandwidth, ...]:
+    """Every entry, in the order of the table."""
+    return tuple(
+        MemoryBandwidth(row["name"], float(row["gigabytes_per_second"]) * 1e9, basis(row))
+        for row in rows("memory_bandwidths")
+    )
+
+
+def memory_bandwidth(name: str) -> MemoryBandwidth | None:
+    """The nominal bandwidth of a chip's memory; None where no source for it is known."""
+    known = chip(name)
+    return next((one for one in all_memory_bandwidths() if known is not None and one.chip == known.name), None)

@@ -115,4 +115,53 @@ MODEL_SENTENCES = {
     "{first} and {second} share no score: evaluate the same tasks.": (
         "{first} 与 {second} 没有共同的得分：请评测相同的任务。"
     ),
+    # choosing
+    "decoder-only (GPT, Llama, Qwen): writes token by token from all that stands before": (
+        "decoder-only（GPT、Llama、Qwen）：根据前文逐个 token 生成"
+    ),
+    "encoder-only (BERT): sees a whole text at once and says something of it or of its words": (
+        "encoder-only（BERT）：一次读入整段文本，对文本或其中的词作出判断"
+    ),
+    "encoder-decoder (T5): reads a whole text and writes another one": (
+        "encoder-decoder（T5）：读入整段文本，生成另一段文本"
+    ),
+    "Memory and rates are computed for decoder-only models alone.": "只对 decoder-only 模型计算显存和速度。",
+    "{devices} x {chip}, {memory} GiB of each to fill, memory at {bandwidth}; {batch} chats of {context} tokens": (
+        "{devices} x {chip}，每个设备可用 {memory} GiB，显存带宽 {bandwidth}；{batch} 个对话，各 {context} 个 token"
+    ),
+    "an unknown rate": "未知",
+    "No source for the bandwidth of this chip's memory is known here: give it with --bandwidth GBS.": (
+        "没有该芯片显存带宽的资料：请用 --bandwidth GBS 给出。"
+    ),
+    "no model of the table meets the need": "表中没有满足需求的模型",
+    "{name}: no source was read for {names}": "{name}：没有 {names} 的资料",
+    "GiB of one device. At most: tokens/s of each chat if memory were read at its nominal rate; real ones": (
+        "GiB 为单个设备的显存。at most：按标称显存带宽计算，每个对话的 token/s 上限；实际值"
+    ),
+    "are lower: measure with `npuport model bench --random-weights`. Serves: what vllm-ascend says.": (
+        "更低：请用 `npuport model bench --random-weights` 测量。serves：vllm-ascend 的支持情况。"
+    ),
+    "Not these:": "不满足的：",
+    "{heads} heads and {kv} of keys do not divide by {devices}": (
+        "{heads} 个注意力头（KV 头 {kv} 个）不能由 {devices} 个设备均分"
+    ),
+    "{held} GiB do not fit into {memory}": "需要 {held} GiB，超过 {memory} GiB",
+    "at most {rate} tokens/s, needed {need}": "上限 {rate} token/s，要求 {need}",
+    "its context ends at {context} tokens": "上下文最长 {context} 个 token",
+    "licence {licence}": "许可证 {licence}",
+    "vllm-ascend does not name it for {family}": "vllm-ascend 的列表中没有它在 {family} 上的支持",
+    "{name}, of one device:": "{name}，单个设备：",
+    "weights: {parameters} parameters, {dtype}, / {devices} = {size} bytes": (
+        "权重：{parameters} 个参数，{dtype}，/ {devices} = {size} 字节"
+    ),
+    "cache: 2 x {layers} layers x {heads} heads x {width} x 2 = {each} bytes a token; x {context} x {batch} = {size}": (
+        "KV cache：2 x {layers} 层 x {heads} 头 x {width} x 2 = 每个 token {each} 字节；x {context} x {batch} = {size}"
+    ),
+    "experts that a step reads of {experts}: {touched}, if each is chosen as often": (
+        "每步读取的专家数（共 {experts} 个）：{touched}（假设各专家被选中的机会均等）"
+    ),
+    "a step reads {read} bytes; {bandwidth} / {read} = {rate} steps/s at most": (
+        "每步读取 {read} 字节；{bandwidth} / {read} = 每秒最多 {rate} 步"
+    ),
+    "{chip} has no bfloat16: take --dtype float16.": "{chip} 不支持 bfloat16：请用 --dtype float16。",
 }

@@ -1,0 +1,1 @@
+"""Which models meet a need on given devices, by arithmetic and by facts that have a source, without torch."""
