@@ -21,6 +21,63 @@ def data() -> None:
     """Prepare the training data of language models."""
 
 
+@app.command(short_help="Drop texts that spoil a training, each with its reason.")
+@guard()
+def clean(
+    inputs: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="CONFIG|INPUT...", help="A pipeline file (.yaml), or JSONL or Parquet files or folders."
+        ),
+    ] = None,
+    *,
+    output: Annotated[
+        str, typer.Option("--output", "-o", metavar="FOLDER", help="A new folder.", show_default="the pipeline file's")
+    ] = "",
+    text: Annotated[
+        str, typer.Option("--text", metavar="FIELD", help="The field with the text.", show_default="text")
+    ] = "",
+    form: Annotated[
+        str, typer.Option("--format", metavar="jsonl|parquet", help="Of what is kept.", show_default="jsonl")
+    ] = "",
+    language: Annotated[
+        list[str] | None, typer.Option("--language", metavar="CODE", help="A language to keep, such as en.")
+    ] = None,
+    workers: Annotated[
+        int, typer.Option("--workers", min=0, metavar="N", help="Tasks at the same time.", show_default="cores")
+    ] = 0,
+    write_default: Annotated[
+        Path | None,
+        typer.Option("--write-default", metavar="FILE", help="Write a pipeline file with every key, and end."),
+    ] = None,
+    json_: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+) -> None:
+    """Drop texts that spoil a training: garbled, encoded, repeated, leaked from test sets, ….
+
+    Every record is kept as it stood, or dropped with its reason. A run that was ended goes on where it was.
+    """
+    from npuport.cli.data_clean import Options, clean_files
+
+    options = Options(output, text, form, tuple(language or ()), workers, write_default, as_json=json_)
+    clean_files(inputs or [], options)
+
+
+@app.command(short_help="Show what cleaning dropped, and why.")
+@guard()
+def dropped(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A folder that `npuport data clean` wrote.")],
+    *,
+    reason: Annotated[str, typer.Option("--reason", help="Only what was dropped for this.", show_default="all")] = "",
+    first: Annotated[int, typer.Option("--first", min=0, metavar="N", help="The first record to show, from 0.")] = 0,
+    number: Annotated[int, typer.Option("--number", min=0, metavar="N", help="Records to show.")] = 5,
+    json_: Annotated[bool, typer.Option("--json", help="Print the records as JSON, one a line.")] = False,
+) -> None:
+    """Show dropped records: where each stood, why it was dropped, and its text."""
+    from npuport.cli.data_dropped import show
+
+    show(folder, reason=reason, first=first, number=number, as_json=json_)
+
+
 @app.command(short_help="Pack documents or dialogues into samples of one length.")
 @guard()
 def pack(

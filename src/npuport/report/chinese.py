@@ -5,6 +5,7 @@ from __future__ import annotations
 from npuport.report.chinese_apex import APEX_SENTENCES
 from npuport.report.chinese_atc import ATC_SENTENCES
 from npuport.report.chinese_checking import CHECKING_SENTENCES
+from npuport.report.chinese_cleaning import CLEANING_SENTENCES
 from npuport.report.chinese_config import CONFIG_SENTENCES
 from npuport.report.chinese_data import DATA_SENTENCES
 from npuport.report.chinese_doctor import DOCTOR_SENTENCES
@@ -249,6 +250,7 @@ SENTENCES = {
     "unknown chip {chip}. Known are {known}.": "未知芯片 {chip}。已知的有 {known}。",
     **RUN_SENTENCES,
     **STATISTICS_SENTENCES,
+    **CLEANING_SENTENCES,
     **DATA_SENTENCES,
     **ATC_SENTENCES,
     **EXPORT_SENTENCES,

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 import zlib
 from collections import Counter
 from collections.abc import Iterator
 
 from npuport.findings import Sentence, say
+from npuport.texts.characters import characters
+from npuport.texts.encoded import encoded_pieces
+from npuport.texts.garbled import misread
 
 _SHORTEST = 40  # characters; of less nothing can be said
 _GARBLED = 0.03  # share of characters that no writing has
-_RUN = re.compile(r"[A-Za-z0-9+/=_-]{120,}|(?:\\x[0-9a-fA-F]{2}){16,}|(?:\b[0-9a-fA-F]{2}\b[ ,:]){24,}|[01]{120,}")
 _ENCODED = 0.3  # share of a text that is in such runs
 _DIGITS = 0.7
 _PACKED = 10.0  # times smaller when it is compressed: ordinary text is 2 to 4 times
@@ -23,14 +24,14 @@ def abnormal(text: str) -> Iterator[Sentence]:
     length = len(text)
     if length < _SHORTEST:
         return
-    garbled = sum(map(_is_garbled, text)) / length
+    counts, wrong = characters(text), misread(text)
+    garbled = max(counts.foreign / length, wrong.share if wrong else 0.0)
     if garbled > _GARBLED:
         yield say("garbled: {share} of its characters belong to no writing", share=f"{garbled:.0%}")
-    encoded = sum(len(match.group()) for match in _RUN.finditer(text)) / length
+    encoded = min(1.0, sum(map(len, encoded_pieces(text))) / length)
     if encoded > _ENCODED:
         yield say("{share} of it is encoded data or byte code (base64, hexadecimal, long runs)", share=f"{encoded:.0%}")
-    visible = [character for character in text if not character.isspace()]
-    digits = sum(character.isdigit() for character in visible) / max(1, len(visible))
+    digits = counts.digits / max(1, counts.visible)
     if digits > _DIGITS:
         yield say("{share} of its characters are digits", share=f"{digits:.0%}")
     data = text.encode("utf-8", "replace")
@@ -38,13 +39,6 @@ def abnormal(text: str) -> Iterator[Sentence]:
     if packed > _PACKED and length > 5 * _SHORTEST:
         piece, count = _most_repeated(text)
         yield say("repeats itself ({count} times {piece})", count=count, piece=repr(piece))
-
-
-def _is_garbled(character: str) -> bool:
-    """Replacement characters, controls, private and unassigned code points; and the halves of UTF-8 read as Latin-1."""
-    if character in "\n\t\r":
-        return False
-    return character in "\ufffdÃÂ" or unicodedata.category(character) in ("Cc", "Co", "Cn", "Cs")
 
 
 def _most_repeated(text: str) -> tuple[str, int]:

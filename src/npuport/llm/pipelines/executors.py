@@ -1,0 +1,189 @@
+"""Runs the stages of a pipeline by datatrove's executors: on this machine, on a Ray cluster or by Slurm.
+
+datatrove notes each task that is complete, and a second start leaves these out. Its local executor has two traits that
+do not suit a command: a manager process that outlives a run which is killed, and a log on stderr. So the pool here is
+our own, one for all stages; tasks, logs, statistics and completions are datatrove's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any, TextIO
+
+import multiprocess  # datatrove's: it takes steps that the one of the standard library cannot
+from datatrove.executor.base import DistributedEnvVars, PipelineExecutor
+from datatrove.pipeline.base import PipelineStep
+from loguru import logger
+
+from npuport.errors import UserError
+
+KINDS = ("local", "ray", "slurm")
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Steps that run one after the other in each of ``tasks``."""
+
+    name: str
+    steps: Sequence[PipelineStep]
+    tasks: int
+
+
+@dataclass(frozen=True)
+class Executor:
+    """How stages are run: ``kind`` local, ray or slurm; ``options`` are those of datatrove's executor."""
+
+    kind: str = "local"
+    workers: int = 0  # 0: one for each core of this machine
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def run(self, stages: Sequence[Stage], logs: Path, started: Callable[[Stage], None]) -> None:
+        """Run the stages that are not complete, in order; with Slurm, hand them over.
+
+        Raises:
+            UserError: a task failed; its log is named.
+        """
+        logger.remove()  # each task has a file of its own
+        if self.kind == "slurm":
+            self._submit(stages, logs)
+            return
+        with self._ready() as make:
+            for stage in stages:
+                started(stage)
+                one = make(pipeline=list(stage.steps), tasks=stage.tasks, logging_dir=str(logs / stage.name))
+                one.run()
+                missing = one.get_incomplete_ranks(skip_completed=True)
+                if missing:
+                    raise UserError(
+                        "the stage {stage} failed: {number} of its tasks did not end. See {log}.",
+                        stage=stage.name,
+                        number=len(missing),
+                        log=logs / stage.name / "logs" / f"task_{missing[0]:05d}.log",
+                    )
+
+    @contextlib.contextmanager
+    def _ready(self) -> Iterator[Callable[..., PipelineExecutor]]:
+        if self.kind == "ray":
+            with self._ray() as make:
+                yield make
+            return
+        workers = self.workers or len(os.sched_getaffinity(0))
+        if workers == 1:
+            yield lambda **stage: _Local(pool=None, **stage)
+            return
+        with multiprocess.get_context("forkserver").Pool(workers, end_with_parent) as pool:
+            yield lambda **stage: _Local(pool=pool, **stage)
+
+    @contextlib.contextmanager
+    def _ray(self) -> Iterator[Callable[..., PipelineExecutor]]:
+        try:
+            import ray
+            from datatrove.executor.ray import RayPipelineExecutor
+        except ImportError as error:
+            raise UserError("the executor ray takes the package ray:\n  pip install ray") from error
+        options = dict(self.options)
+        address = options.pop("address", None)
+        ours = not ray.is_initialized()
+        if ours:
+            # Without an address Ray joins the cluster that this machine belongs to, or starts one for this run.
+            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
+        try:
+            workers = {"workers": self.workers} if self.workers else {}
+            yield lambda **stage: RayPipelineExecutor(**{"mem_per_cpu_gb": 1} | options | workers | stage)
+        finally:
+            if ours:
+                ray.shutdown()
+
+    def _submit(self, stages: Sequence[Stage], logs: Path) -> None:
+        from datatrove.executor.slurm import SlurmPipelineExecutor
+
+        before = None
+        for stage in stages:
+            before = SlurmPipelineExecutor(
+                pipeline=list(stage.steps),
+                tasks=stage.tasks,
+                logging_dir=str(logs / stage.name),
+                job_name=f"npuport-{stage.name}",
+                depends=before,
+                **({"workers": self.workers} if self.workers else {}),
+                **self.options,
+            )
+        if before is not None:
+            before.run()
+
+
+class _Local(PipelineExecutor):
+    """Tasks in this process, or in a pool that several stages share."""
+
+    def __init__(self, pool: Any, pipeline: list[PipelineStep], tasks: int, logging_dir: str) -> None:
+        super().__init__(pipeline, logging_dir)
+        self.tasks, self._pool = tasks, pool
+
+    def run(self) -> None:
+        ranks = self.get_incomplete_ranks()
+        # Tasks differ in size, so each is handed over by itself.
+        ended = map(self._task, ranks) if self._pool is None else self._pool.imap_unordered(self._task, ranks, 1)
+        errors = [error for error in ended if error is not None]
+        if errors:
+            raise errors[0]
+
+    def _task(self, rank: int) -> UserError | None:
+        task = deepcopy(self)  # steps hold the state of one task
+        with contextlib.redirect_stderr(_nowhere()):  # of other errors its log has the traceback
+            try:
+                task._run_for_rank(rank, local_rank=1)
+            except UserError as error:
+                return error
+            except Exception:
+                return None  # there is no completion, which is seen
+        return None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_pool": None}
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> _Local:
+        copy = _Local.__new__(_Local)
+        copy.__dict__.update(self.__getstate__() | {"pipeline": deepcopy(self.pipeline, memo)})
+        return copy
+
+    @property
+    def world_size(self) -> int:
+        return self.tasks
+
+    def get_distributed_env(self, node_rank: int = -1) -> DistributedEnvVars:
+        return DistributedEnvVars(
+            datatrove_node_ips="localhost",
+            datatrove_cpus_per_task="-1",
+            datatrove_mem_per_cpu="-1",
+            datatrove_gpus_on_node="-1",
+            datatrove_executor="LOCAL",
+        )
+
+
+@cache
+def _nowhere() -> TextIO:
+    return Path(os.devnull).open("w", encoding="utf-8")
+
+
+_watching = threading.Lock()
+
+
+def end_with_parent() -> None:
+    """From now on this process ends when the one that started it does: nobody else would stop its writing."""
+    parent = multiprocess.parent_process()
+    if parent is None or not _watching.acquire(blocking=False):
+        return
+
+    def watch() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
