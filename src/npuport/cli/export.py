@@ -188,3 +188,35 @@ def check_atc(
     from npuport.cli.export_atc import check
 
     raise SystemExit(check(command, model))
+
+
+@app.command(short_help="Write the inference of an .om and its comparison with ONNX.")
+@guard()
+def inference(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="The ONNX model that the .om was compiled from.")],
+    *,
+    om: Annotated[str, typer.Option("--om", metavar="FILE", help="The .om, as a path on the NPU machine.")],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="Where everything is written.")],
+    dynamic: Annotated[
+        str,
+        typer.Option(
+            "--dynamic", metavar="batch|image|dims|shape", help="How the .om was compiled, if its sizes vary."
+        ),
+    ] = "",
+    sizes: Annotated[
+        list[str] | None, typer.Option("--size", metavar="NAME=SIZE", help="The size of an axis that is not fixed.")
+    ] = None,
+    inputs: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--input", metavar="NAME=PATH", help="An .npy file, or a folder with some, instead of random values."
+        ),
+    ] = None,
+    number: Annotated[int, typer.Option("--number", min=1, metavar="N", help="Samples of random values.")] = 4,
+) -> None:
+    """Write inputs, the command of ais_bench that runs the .om on them, and a script that compares its outputs with
+    those of onnxruntime: cosine similarity, largest difference, and that over the largest value.
+    """
+    from npuport.cli.export_inference import write_inference
+
+    write_inference(model, om, output, dynamic, sizes or (), inputs or (), number)

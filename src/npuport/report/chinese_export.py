@@ -3,6 +3,27 @@
 from __future__ import annotations
 
 EXPORT_SENTENCES = {
+    "--dynamic takes batch, image, dims or shape, not {given}.": (
+        "--dynamic 可取 batch、image、dims 或 shape，不能是 {given}。"
+    ),
+    "--input {text} is not understood. Write NAME=FILE.npy or NAME=FOLDER.": (
+        "无法理解 --input {text}。请写成 NAME=FILE.npy 或 NAME=FOLDER。"
+    ),
+    "Next: on the NPU machine bash {folder}/run_om.sh, then anywhere bash {folder}/compare.sh": (
+        "下一步：在 NPU 机器上执行 bash {folder}/run_om.sh，之后在任意机器上执行 bash {folder}/compare.sh"
+    ),
+    "onnxruntime cannot run {path}: {reason}.": "onnxruntime 无法运行 {path}：{reason}。",
+    "the size of {axes} of {value} is not fixed: give --size {example}.": (
+        "{value} 的 {axes} 大小不固定：请给出 --size {example}。"
+    ),
+    "{folder}: {files} of inputs, run_om.sh for the NPU machine, compare.sh for onnxruntime. Neither was run.": (
+        "{folder}：{files}输入，run_om.sh 用于 NPU 机器，compare.sh 用于 onnxruntime。二者均未执行。"
+    ),
+    "{path} has no input {name}. It has: {known}.": "{path} 没有输入 {name}。它的输入有：{known}。",
+    "{path} is neither an .npy file nor a folder with some.": "{path} 既不是 .npy 文件，也不是含有 .npy 的目录。",
+    "{path} is of another size than the first: an .om takes one size at a time.": (
+        "{path} 的大小与第一个不同：.om 一次只接受一种大小。"
+    ),
     "--arguments is no JSON: {reason}.": "--arguments 不是 JSON：{reason}。",
     '--arguments takes a JSON object such as {{"num_classes": 10}}.': (
         '--arguments 需要一个 JSON 对象，例如 {{"num_classes": 10}}。'
