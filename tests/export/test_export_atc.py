@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from npuport import facts
+from npuport.export.atc import checking
 from npuport.export.atc.aipp import check_aipp
 from npuport.export.atc.checking import check_command
 from npuport.export.atc.command import AtcCommand, commands_in, written
@@ -358,6 +360,14 @@ def test_commands_that_people_have_are_checked_with_their_line(
     assert f"{script}:2: error E10001: --precision_mode takes" in capsys.readouterr().out
     assert npuport("export", "check-atc", "atc --model=a.onnx --framework=5 --output=a --soc_version=Ascend310P3") == 0
     assert npuport("export", "check-atc", tmp_path / "none.sh") == 2
+
+
+def test_every_code_that_is_named_is_one_of_cann_s() -> None:
+    sources = "".join(path.read_text() for path in Path(checking.__file__).parent.glob("*.py"))
+    named = set(re.findall(r"\bE\d{5}\b", sources))
+    named |= {one.code for one in (*facts.all_atc_exclusions(), *facts.all_atc_requirements()) if one.code}
+    assert {"E10009", "E10016", "E10049", "E16002"} <= named
+    assert not [code for code in named if facts.error_code(code) is None]
 
 
 def test_the_list_of_operators_has_what_the_tests_of_onnx_export_write() -> None:

@@ -59,19 +59,19 @@ def parse_aipp(text: str) -> tuple[Aipp, ...]:
             position += 1
         if tokens[position : position + 1] != ["{"]:
             raise NotUnderstoodError(
-                "E10032", say("the AIPP configuration has {word} where aipp_op {{ … }} is expected.", word=repr(name))
+                "", say("the AIPP configuration has {word} where aipp_op {{ … }} is expected.", word=repr(name))
             )
         end = next((index for index in range(position, len(tokens)) if tokens[index] == "}"), None)
         if end is None:
-            raise NotUnderstoodError("E10032", say("the AIPP configuration lacks a closing brace."))
+            raise NotUnderstoodError("", say("the AIPP configuration lacks a closing brace."))
         if name != "aipp_op":
             raise NotUnderstoodError(
-                "E10032", say("the AIPP configuration has {word} where aipp_op {{ … }} is expected.", word=repr(name))
+                "", say("the AIPP configuration has {word} where aipp_op {{ … }} is expected.", word=repr(name))
             )
         blocks.append(Aipp(_fields(tokens[position + 1 : end])))
         position = end + 1
     if not blocks:
-        raise NotUnderstoodError("E10032", say("the AIPP configuration has no aipp_op."))
+        raise NotUnderstoodError("", say("the AIPP configuration has no aipp_op."))
     return tuple(blocks)
 
 
@@ -82,7 +82,7 @@ def _fields(tokens: Sequence[str]) -> dict[str, tuple[str, ...]]:
         name, *value = rest[start : start + 3]
         if len(value) != 2 or value[0] != ":":
             raise NotUnderstoodError(
-                "E10032", say("the AIPP configuration: behind {name} a colon and a value are expected.", name=name)
+                "", say("the AIPP configuration: behind {name} a colon and a value are expected.", name=name)
             )
         fields[name] = (*fields.get(name, ()), value[1].strip('"'))
     return fields
@@ -116,7 +116,7 @@ def _known_fields(block: Aipp) -> Iterator[Problem]:
     for name, values in block.fields.items():
         field = known.get(name)
         if field is None:
-            yield refused("E10032", _TEMPLATE, say("AIPP has no field {field}.", field=name))
+            yield refused("", _TEMPLATE, say("AIPP has no field {field}.", field=name))
             continue
         for value in values:
             yield from _value(field, value)
@@ -143,7 +143,7 @@ def _value(field: facts.AippField, value: str) -> Iterator[Problem]:
         sentence = say("AIPP: {field} takes {expected}, not {value}.", field=field.name, expected=expected, value=value)
         # insert_op.proto has formats that the documents of August 2026 leave out.
         other_format = field.name == "input_format"
-        yield doubtful(field.basis, sentence) if other_format else refused("E10032", field.basis, sentence)
+        yield doubtful(field.basis, sentence) if other_format else refused("", field.basis, sentence)
 
 
 def _within(field: facts.AippField, value: str) -> bool:

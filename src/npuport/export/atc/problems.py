@@ -21,7 +21,7 @@ class Problem:
 
 
 class NotUnderstoodError(Exception):
-    """A value that has not the form of its option: CANN's error for that, and the sentence that says why."""
+    """A value that has not the form of its option: CANN's error for that ("" if none is known), and why."""
 
     def __init__(self, code: str, sentence: Sentence) -> None:
         super().__init__(str(sentence))
