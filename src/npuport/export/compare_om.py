@@ -66,7 +66,8 @@ def read_output(folder: Path, name: str, wanted: Array) -> Array:
         given = np.frombuffer(raw, dtype)
     if given.size != wanted.size:
         raise Missing(f"{path} has {given.size} values, and the output is {wanted.dtype}{list(wanted.shape)}.")
-    return given.reshape(wanted.shape)
+    shaped: Array = given.reshape(wanted.shape)
+    return shaped
 
 
 def samples(folders: list[Path]) -> list[list[Path]]:
