@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from npuport.cli.precision_compare_page import ComparedStep, calls_of, grid_of, pictures_of, shown_step
 from npuport.cli.precision_whole import compare_whole, is_whole_and_parts
-from npuport.cli.shared import CLEAN, FINDINGS, progress, waiting, write_aside
+from npuport.cli.shared import CLEAN, FINDINGS, progress, talk, waiting, write_aside
 from npuport.errors import UserError
 
 if TYPE_CHECKING:
-    from npuport.precision.operators.calls import Call
+    from npuport.precision.operators.calls import Call, Step
     from npuport.precision.operators.suspects import Comparison
     from npuport.precision.operators.suspicion import Suspect
 
@@ -54,6 +54,8 @@ def compare_folders(
             steps = read_any_step(one), read_any_step(other)
         gc.freeze()
         gc.enable()
+        for file, step in zip((one, other), steps, strict=True):
+            _name_missing(file, step)
         with progress(len(steps[1].calls), name) as bar:
             compared.append(ComparedStep(name, *steps, compare(*steps, given, bar)))
     if html is not None:
@@ -74,10 +76,17 @@ def _rename(text: str) -> tuple[str, str]:
 
 
 def _pairs(reference: Path, candidate: Path) -> dict[str, tuple[Path, Path]]:
-    """The files that both sides have, by step and rank, in order; two files are a pair of their own."""
+    """The files that both sides have, by step and rank, in order; two files are a pair of their own. What only one side
+    has is named on stderr.
+
+    Raises:
+        UserError: there is none, or one side is a dump of msprobe and the other is not.
+    """
     if reference.is_file() and candidate.is_file():
+        _require_one_tool(reference, candidate)
         return {candidate.name: (reference, candidate)}
     from npuport.precision.dumps import steps_in
+    from npuport.report.language import translate
 
     found = [steps_in(reference), steps_in(candidate)]
     both = sorted(found[0].keys() & found[1].keys())
@@ -85,7 +94,41 @@ def _pairs(reference: Path, candidate: Path) -> dict[str, tuple[Path, Path]]:
         raise UserError(
             "{reference} and {candidate} have no recorded step in common.", reference=reference, candidate=candidate
         )
-    return {f"step {step}, rank {rank}": (found[0][step, rank], found[1][step, rank]) for step, rank in both}
+    for side, path in zip(found, (reference, candidate), strict=True):
+        for place in sorted(side.keys() - set(both)):
+            talk(translate("{name} is in {path} only: not compared", name=_name(*place), path=path))
+    _require_one_tool(found[0][both[0]], found[1][both[0]])
+    return {_name(*place): (found[0][place], found[1][place]) for place in both}
+
+
+def _name(step: int, rank: int) -> str:
+    return f"step {step}, rank {rank}"
+
+
+def _require_one_tool(reference: Path, candidate: Path) -> None:
+    dumps = [path for path in (reference, candidate) if path.suffix == ".json"]
+    if len(dumps) == 1:
+        raise UserError(
+            "{dump} is a dump of msprobe and {step} is a step that npuport recorded: their calls have other names. "
+            "Record both runs with one tool.",
+            dump=dumps[0],
+            step=candidate if dumps[0] is reference else reference,
+        )
+
+
+def _name_missing(file: Path, step: Step) -> None:
+    """Say on stderr how many tensors of a dump of msprobe are not there."""
+    from npuport.precision.msprobe.tensor_files import DumpedStep
+    from npuport.report.language import translate
+
+    if isinstance(step, DumpedStep) and step.missing:
+        talk(
+            translate(
+                "{path}: {number} tensors that it names are not there; their statistics are compared",
+                path=file,
+                number=f"{step.missing:,}",
+            )
+        )
 
 
 def _as_text(candidate: Path, compared: Sequence[ComparedStep]) -> Iterator[str]:

@@ -15,8 +15,10 @@ def recorded_steps(folder: Path) -> dict[tuple[int, int], Path]:
     """The files of our recorded steps in a folder, by step and rank.
 
     Raises:
-        UserError: the folder does not exist, or holds none.
+        UserError: the folder does not exist, is a file, or holds none.
     """
+    if folder.is_file():
+        raise UserError("{path} is a file; give the folder of a run, or two files.", path=folder)
     if not folder.is_dir():
         raise UserError("{path} does not exist.", path=folder)
     found = {}

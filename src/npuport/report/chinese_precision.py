@@ -155,7 +155,22 @@ PRECISION_SENTENCES = {
         "{number} 个值不是有限值（或本不应有限），输入如记录"
     ),
     "{path} holds no recorded steps (step0/rank0.pt, …).": "{path} 中没有记录的步（step0/rank0.pt 等）。",
-    "{path} is no recorded step: {reason}": "{path} 不是记录的步：{reason}",
+    "{path} is no recorded step: it is damaged, or holds something else.": (
+        "{path} 不是记录的步：文件已损坏，或内容是别的东西。"
+    ),
+    "{path} is not whole: the run, or a copy, was stopped while it was written. Record it again, copy it again, or "
+    "take another step.": "{path} 不完整：写入时运行或复制被中断。请重新记录、重新复制，或取另一步。",
+    "{path} is a file; give the folder of a run, or two files.": (
+        "{path} 是一个文件；请给出运行的目录，或给出两个文件。"
+    ),
+    "{dump} is a dump of msprobe and {step} is a step that npuport recorded: their calls have other names. Record both "
+    "runs with one tool.": (
+        "{dump} 是 msprobe 的 dump，{step} 是 npuport 记录的步：两者的调用名称不同。请用同一工具记录两次运行。"
+    ),
+    "{name} is in {path} only: not compared": "{name} 只在 {path} 中：未比对",
+    "{path}: {number} tensors that it names are not there; their statistics are compared": (
+        "{path}：其中提到的 {number} 个张量文件不存在；改为比对其统计量"
+    ),
     "{reference} and {candidate} have no recorded step in common.": "{reference} 与 {candidate} 没有共同记录的步。",
     "Criteria": "标准",
     "Curves": "曲线",

@@ -28,7 +28,12 @@ STATISTICS_SENTENCES = {
         "{path} 不是完整的 JSON（{reason}）：msprobe 写入时运行被中断。请重新录制，或使用之前的一步。"
     ),
     "{path} holds no call: msprobe recorded the structure only.": ("{path} 中没有调用：msprobe 只录制了结构。"),
-    "{path} is no tensor of msprobe: {reason}": ("{path} 不是 msprobe 的张量文件：{reason}"),
+    "{path} is no tensor of msprobe: it is damaged, or holds something else.": (
+        "{path} 不是 msprobe 的张量文件：文件已损坏，或内容是别的东西。"
+    ),
+    "{path} holds {count} values, and dump.json says {shape}: they are not of one run.": (
+        "{path} 有 {count} 个值，而 dump.json 中形状为 {shape}：两者不属于同一次运行。"
+    ),
     "{path} holds files already: choose another folder, or remove them.": (
         "{path} 中已有文件：请选择其他目录，或先删除这些文件。"
     ),

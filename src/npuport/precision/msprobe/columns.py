@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from npuport.precision.msprobe.items import NOTHING, Item, items_of
 from npuport.precision.msprobe.reading import Dump
 from npuport.precision.msprobe.rules import Row, judge
+from npuport.precision.msprobe.tensor_files import read_tensor
 
 if TYPE_CHECKING:
     import torch
@@ -141,12 +142,10 @@ def _kind(value: Any) -> str:
 def _metrics(files: tuple[str, str], folders: tuple[Path, Path]) -> Sequence[Any]:
     if "-1" in files or NOTHING in files:
         return ("unsupported",) * 6
-    import torch
-
     paths = [folder / file for folder, file in zip(folders, files, strict=True)]
     if not all(path.is_file() for path in paths):
         return ("unsupported",) * 6
-    one, other = (torch.load(path, map_location="cpu", weights_only=True).detach().squeeze() for path in paths)
+    one, other = (read_tensor(path).squeeze() for path in paths)
     return metrics(one, other)
 
 

@@ -9,20 +9,17 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
-from zipfile import BadZipFile, ZipFile
+from typing import Any
 
 from npuport.errors import UserError
 from npuport.precision.msprobe.names import ApiName, ModuleName, parsed
 from npuport.precision.msprobe.reading import Dump, find_dumps, read_dump
+from npuport.precision.msprobe.tensor_files import DumpedStep, Files, checksums_of
 from npuport.precision.operators.calls import Call, ModuleCall, Step, TensorRef
 from npuport.precision.operators.statistics import Statistics
-
-if TYPE_CHECKING:
-    import torch
 
 _FRAME = re.compile(r"File (?P<file>.+?), line (?P<line>\d+), in ")
 _NOT_THE_USERS = ("site-packages", "dist-packages", "/lib/python3")
@@ -47,53 +44,6 @@ def as_step(dump: Dump, step: int = 0, rank: int = 0) -> Step:
     return _Reader(dump).step(step, rank)
 
 
-class Files(dict[int, "torch.Tensor"]):
-    """The storages of a dump with tensors, each read when it is asked for; of values in several orders the first."""
-
-    def __init__(self, files: Mapping[tuple[int, int], Path]) -> None:
-        """``files``: by the number of a storage and the offset of the tensor in it."""
-        super().__init__()
-        self._files = files
-        self._numbers = {number for number, _ in files}
-
-    def __bool__(self) -> bool:
-        return bool(self._files)
-
-    def __contains__(self, number: object) -> bool:
-        return number in self._numbers
-
-    def __missing__(self, number: int) -> torch.Tensor:
-        return self.read(number, 0)
-
-    def read(self, number: int, offset: int) -> torch.Tensor:
-        """The values at an offset of a storage, as bytes.
-
-        Raises:
-            KeyError: none were saved.
-            UserError: the file is not whole, or holds something else.
-        """
-        import torch
-
-        path = self._files[number, offset]
-        try:
-            tensor = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
-        except Exception as error:
-            raise UserError(
-                "{path} is no tensor of msprobe: {reason}", path=path, reason=str(error).partition("\n")[0]
-            ) from error
-        return tensor.detach().contiguous().reshape(-1).view(torch.uint8)
-
-
-class DumpedStep(Step):
-    """A step whose tensors lie in files of msprobe."""
-
-    def tensor(self, ref: TensorRef) -> torch.Tensor:
-        import torch
-
-        values = cast("Files", self.storages).read(ref.storage, ref.offset)
-        return values.view(getattr(torch, ref.dtype)).view(ref.shape)
-
-
 class _Reader:
     def __init__(self, dump: Dump) -> None:
         self._dump = dump
@@ -103,6 +53,7 @@ class _Reader:
         self._orders: dict[int, dict[tuple[int, ...], int]] = {}  # of each storage the offsets by checksums
         self._names: dict[int, str] = {}
         self._there = {file.name for file in dump.tensors.iterdir()} if dump.tensors.is_dir() else set()
+        self._missing: set[str] = set()
         self._forward: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {}
 
     def step(self, step: int, rank: int) -> Step:
@@ -118,7 +69,17 @@ class _Reader:
                 modules += self._module(name, one, entry, len(calls))
             else:
                 calls.append(self._call(name, one, entry, len(calls)))
-        return DumpedStep(calls, Files(self._files), step, rank, "npu", self._statistics, self._names, modules)
+        return DumpedStep(
+            calls,
+            Files(self._files),
+            step,
+            rank,
+            "npu",
+            self._statistics,
+            self._names,
+            modules,
+            missing=len(self._missing),
+        )
 
     def _call(self, name: str, one: ApiName | ModuleName | None, entry: dict[str, Any], index: int) -> Call:
         phase, line = self._place(name)
@@ -218,7 +179,10 @@ class _Reader:
     def _offset(self, number: int, dtype: str, count: int, value: dict[str, Any]) -> int:
         """Where the values of a tensor begin in its storage, by the order that its file has them in."""
         name = value.get("data_name")
-        if not isinstance(name, str) or name not in self._there:
+        if not isinstance(name, str) or name == _NO_FILE:
+            return 0
+        if name not in self._there:
+            self._missing.add(name)
             return 0
         path = self._dump.tensors / name
         orders = self._orders.setdefault(number, {})
@@ -229,20 +193,8 @@ class _Reader:
 
 _NUMBERS = ("Max", "Min", "Mean", "Norm", "md5")
 _NONE = (None,) * len(_NUMBERS)
+_NO_FILE = "-1"  # where msprobe could not save a tensor
 _SCALARS = {"int", "float", "bool", "str", "complex", "slice", "torch.Size", "ellipsis"}
-
-
-def checksums_of(path: Path, size: int) -> tuple[int, ...]:
-    """What tells the values of a tensor and their order, from the checksums that torch.save wrote: that of the values,
-    and of a view into more than its ``size`` in bytes also that of what lies where."""
-    try:
-        with ZipFile(path) as file:
-            entries = {entry.filename.partition("/")[2]: entry for entry in file.infolist()}
-    except (OSError, BadZipFile):
-        return ()  # what is wrong with it is said when it is read
-    values = entries.get("data/0")
-    parts = [values] if values is not None and values.file_size == size else entries.values()
-    return tuple(one.CRC for one in parts)
 
 
 def _phase(way: str, forward: str = "forward") -> str:

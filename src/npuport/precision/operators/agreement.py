@@ -11,18 +11,22 @@ from typing import TYPE_CHECKING
 
 from npuport.precision.operators.alignment import Alignment, Difference
 from npuport.precision.operators.calls import Call, TensorRef
+from npuport.precision.operators.drawing import drops, holds_anything, is_random
 from npuport.precision.operators.pieces import pieces, square_of
 
 if TYPE_CHECKING:
     import torch
 
-ROUNDING = {"float64": 2.0**-53, "float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
-_RANDOM = ("bernoulli", "native_dropout", "rand", "normal", "multinomial", "exponential", "_fused_dropout")
+ROUNDING = {
+    "float64": 2.0**-53, "float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8,
+    "complex128": 2.0**-53, "complex64": 2.0**-24, "complex32": 2.0**-11,
+}  # fmt: skip
 _LARGEST = {"float64": 1.79e308, "float32": 3.4028e38, "float16": 65504.0, "bfloat16": 3.3895e38}
-HOLDS_ANYTHING = ("aten.empty", "aten.new_empty")  # memory that nothing was written to yet
 _TIMES = 8  # further apart than usual by this factor is not by chance
 _ROUNDINGS = 16
 _FEW = 5  # results that tell what is usual
+_SAME_NUMBERS = 1e-6  # closer are the statistics of the same numbers, computed in float32
+_OTHER_NUMBERS = 0.1  # as far apart is what a dropout gives with other numbers, whatever it was given
 
 Distance = Callable[[TensorRef, TensorRef], float]
 """How far a tensor of the reference and one of the candidate are apart, as a share of their size."""
@@ -41,16 +45,23 @@ class Agreement:
         for one, other in alignment.pairs:
             distances = [self._apart(a, b) for a, b in zip(one.outputs, other.outputs, strict=False)]
             for ref, far in zip(other.outputs, distances, strict=False):
-                if ref.dtype in ROUNDING and far > 0 and not other.operator.startswith(HOLDS_ANYTHING):
+                if ref.dtype in ROUNDING and far > 0 and not holds_anything(other):
                     self._indexes.append(other.index)
                     self._aparts.append(far)
-            if self.random is None and is_random(other) and max(distances, default=0.0) > 0:
+            if self.random is None and is_random(other) and max(distances, default=0.0) > self._given(one, other):
                 self.random = other
         self._furthest = list(accumulate(self._aparts, max))
         for difference in alignment.differences:
             draws = [call for call in difference.candidate or difference.reference if is_random(call)]
             if draws and (self.random is None or draws[0].index < self.random.index):
                 self.random = draws[0]
+
+    def _given(self, one: Call, other: Call) -> float:
+        """How far apart the results of a random call may be that draws the same numbers in both runs."""
+        if not drops(other):
+            return _SAME_NUMBERS
+        inputs = (self._apart(a, b) for a, b in zip(one.inputs, other.inputs, strict=False))
+        return min(_TIMES * max(inputs, default=0.0) + _SAME_NUMBERS, _OTHER_NUMBERS)
 
     def is_apart_behind(self, difference: Difference) -> bool:
         """Whether what a stretch of other operators made differs where aligned calls use it."""
@@ -98,7 +109,7 @@ def apart(one: torch.Tensor, other: torch.Tensor) -> float:
 
     if not one.numel():
         return 0.0
-    if not (_is_inexact(one) and _is_inexact(other)):
+    if not (is_inexact(one) and is_inexact(other)):
         return int(torch.count_nonzero(one != other)) / int(one.numel())
     size, difference, finite = 0.0, 0.0, 0
     for piece in pieces(one, other, limit_of(_dtype_of(one))):
@@ -108,13 +119,10 @@ def apart(one: torch.Tensor, other: torch.Tensor) -> float:
     return math.sqrt(difference / (size or finite or 1))
 
 
-def _is_inexact(tensor: torch.Tensor) -> bool:
+def is_inexact(tensor: torch.Tensor) -> bool:
+    """Whether the values of a tensor are rounded ones."""
     return bool(tensor.is_floating_point() or tensor.is_complex())
 
 
 def _dtype_of(tensor: torch.Tensor) -> str:
     return str(tensor.dtype).removeprefix("torch.")
-
-
-def is_random(call: Call) -> bool:
-    return call.operator.removeprefix("aten.").startswith(_RANDOM)

@@ -11,6 +11,7 @@ from npuport.findings import Sentence, say
 from npuport.precision.operators.agreement import Agreement
 from npuport.precision.operators.alignment import Alignment, align
 from npuport.precision.operators.calls import Call, Step, TensorRef
+from npuport.precision.operators.drawing import holds_anything
 from npuport.precision.operators.dtypes import other_dtypes
 from npuport.precision.operators.growth import Distances, measured, own_errors
 from npuport.precision.operators.levels import is_saturated
@@ -84,6 +85,8 @@ def _bits_note(call: Call) -> Sentence:
 def _other_bits(alignment: Alignment, distances: Distances) -> Iterator[Suspect]:
     """By checksums: the first call that makes other bits from the same ones."""
     for one, other in alignment.pairs:
+        if holds_anything(other):
+            continue
         inputs, outputs = (
             [distances.statistics(a, b) for a, b in zip(before, after, strict=False)]
             for before, after in ((one.inputs, other.inputs), (one.outputs, other.outputs))
@@ -96,7 +99,9 @@ def _other_bits(alignment: Alignment, distances: Distances) -> Iterator[Suspect]
 
 def _not_finite(alignment: Alignment, distances: Distances) -> Iterator[Suspect]:
     for one, other in alignment.pairs:
-        if any(_broken(distances, a, b) for a, b in zip(one.inputs, other.inputs, strict=False)):
+        if holds_anything(other) or any(
+            _broken(distances, a, b) for a, b in zip(one.inputs, other.inputs, strict=False)
+        ):
             continue
         number = sum(_broken(distances, a, b) for a, b in zip(one.outputs, other.outputs, strict=False))
         if number:

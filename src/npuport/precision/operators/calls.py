@@ -188,7 +188,7 @@ def read_step(path: Path) -> Step:
     Raises:
         UserError: the file is missing, or none of ours.
     """
-    from npuport.precision.operators.plain_file import read_plain
+    from npuport.precision.operators.plain_file import is_cut, not_whole, read_plain
 
     try:
         document = read_plain(path)
@@ -199,11 +199,11 @@ def read_step(path: Path) -> Step:
     except FileNotFoundError as error:
         raise UserError("{path} does not exist.", path=path) from error
     except Exception as error:
-        raise UserError(
-            "{path} is no recorded step: {reason}", path=path, reason=str(error).partition("\n")[0]
-        ) from error
+        if is_cut(path):
+            raise not_whole(path) from error
+        raise UserError("{path} is no recorded step: it is damaged, or holds something else.", path=path) from error
     if not isinstance(document, dict) or not isinstance(document.get("npuport"), int):
-        raise UserError("{path} is no recorded step: {reason}", path=path, reason="not written by npuport")
+        raise UserError("{path} is no recorded step: it is damaged, or holds something else.", path=path)
     if document["npuport"] != FORMAT:
         raise UserError(
             "{path} has format {format} of recorded steps; this npuport reads format {known}. Record it again.",
@@ -211,16 +211,19 @@ def read_step(path: Path) -> Step:
             format=document["npuport"],
             known=FORMAT,
         )
-    return Step(
-        [_call(entry) for entry in document["calls"]],
-        document["storages"],
-        document["step"],
-        document["rank"],
-        document["device"],
-        {_decoded(ref): Statistics(*values) for ref, values in document["statistics"]},
-        document["names"],
-        [_module(entry) for entry in document["modules"]],
-    )
+    try:
+        return Step(
+            [_call(entry) for entry in document["calls"]],
+            document["storages"],
+            document["step"],
+            document["rank"],
+            document["device"],
+            {_decoded(ref): Statistics(*values) for ref, values in document["statistics"]},
+            document["names"],
+            [_module(entry) for entry in document["modules"]],
+        )
+    except (KeyError, IndexError, TypeError, ValueError) as error:
+        raise UserError("{path} is no recorded step: it is damaged, or holds something else.", path=path) from error
 
 
 def _plain(call: Call) -> tuple[Any, ...]:

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from statistics import quantiles
 
 from npuport.findings import Sentence, say
-from npuport.precision.operators.agreement import ROUNDING, apart, is_random, norm_of
+from npuport.precision.operators.agreement import ROUNDING, apart, norm_of
 from npuport.precision.operators.calls import Call, Step, TensorRef
+from npuport.precision.operators.drawing import holds_anything, is_random
 from npuport.precision.operators.levels import apart_by_statistics, level_of
 from npuport.precision.operators.statistics import Statistics
 from npuport.precision.operators.suspicion import Suspect
@@ -123,7 +124,8 @@ def measured(
     """
     made = []
     for one, other in pairs:
-        made.append((other, list(distances.results(one, other)), distances.inputs(one, other)))
+        if not (holds_anything(other) or is_random(other)):
+            made.append((other, list(distances.results(one, other)), distances.inputs(one, other)))
         if advance is not None:
             advance(1)
     levels = sorted(level for _, results, _ in made for level in results)

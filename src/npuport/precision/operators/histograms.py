@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from npuport.precision.operators.agreement import ROUNDING
 from npuport.precision.operators.alignment import Alignment
-from npuport.precision.operators.calls import Step
+from npuport.precision.operators.calls import Step, TensorRef
 from npuport.precision.operators.suspicion import Suspect
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def histograms_of(suspect: Suspect, alignment: Alignment, reference: Step, candi
 
     pair = next((pair for pair in alignment.pairs if pair[1] is suspect.call), None)
     refs = zip(pair[0].outputs, pair[1].outputs, strict=False) if pair is not None else ()
-    found = next(((a, b) for a, b in refs if a.shape == b.shape and a.dtype in ROUNDING and 0 not in a.shape), None)
+    found = next(((a, b) for a, b in refs if a.shape == b.shape and _has_a_picture(a) and _has_a_picture(b)), None)
     if found is None or not (reference.has_tensors and candidate.has_tensors):
         return None
     a, b = reference.tensor(found[0]).double(), candidate.tensor(found[1]).double()
@@ -61,6 +61,10 @@ def histograms_of(suspect: Suspect, alignment: Alignment, reference: Step, candi
         _histogram(b, low, high),
         _histogram(difference, -widest, widest),
     )
+
+
+def _has_a_picture(ref: TensorRef) -> bool:
+    return ref.dtype in ROUNDING and not ref.dtype.startswith("complex") and 0 not in ref.shape
 
 
 def _histogram(values: Tensor, low: float, high: float) -> Histogram:

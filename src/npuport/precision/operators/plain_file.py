@@ -9,6 +9,26 @@ import zipfile
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
+from npuport.errors import UserError
+
+
+def not_whole(path: Path) -> UserError:
+    return UserError(
+        "{path} is not whole: the run, or a copy, was stopped while it was written. Record it again, copy it again, or "
+        "take another step.",
+        path=path,
+    )
+
+
+def is_cut(path: Path) -> bool:
+    """Whether a file begins as what torch.save writes and lacks its end, or is empty."""
+    try:
+        with path.open("rb") as file:
+            begin = file.read(2)
+    except OSError:
+        return False
+    return begin == b"" or (begin == b"PK" and not zipfile.is_zipfile(path))
+
 
 def read_plain(path: Path) -> Any:
     """What ``torch.save`` wrote, if it is made of plain values; None where there are tensors in it, or something else.

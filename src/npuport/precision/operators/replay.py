@@ -10,14 +10,13 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from npuport.precision.operators.agreement import limit_of
+from npuport.precision.operators.agreement import ROUNDING, is_inexact, limit_of
 from npuport.precision.operators.calls import Call, Step
 from npuport.precision.operators.pieces import pieces
 
 if TYPE_CHECKING:
     import torch
 
-_FLOATING = {"float64", "float32", "float16", "bfloat16"}
 _NEAR_ZERO = 0.1  # values below this share of the root mean square count as that large
 
 
@@ -41,11 +40,11 @@ class CallError:
 
 
 def errors_of(call: Call, step: Step) -> dict[int, CallError]:
-    """The error of each floating result of a call, by its position; empty where the call cannot be replayed."""
+    """The error of each rounded result of a call, by its position; empty where the call cannot be replayed."""
     return {
         position: error_between(step.tensor(ref), truth)
         for position, (ref, truth) in enumerate(zip(call.outputs, _truths(call, step), strict=False))
-        if ref.dtype in _FLOATING and truth.is_floating_point() and truth.numel() and tuple(truth.shape) == ref.shape
+        if ref.dtype in ROUNDING and is_inexact(truth) and truth.numel() and tuple(truth.shape) == ref.shape
     }
 
 

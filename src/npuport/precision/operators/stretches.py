@@ -14,9 +14,10 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import TYPE_CHECKING
 
-from npuport.precision.operators.agreement import ROUNDING, apart, is_random
+from npuport.precision.operators.agreement import ROUNDING, apart
 from npuport.precision.operators.alignment import Alignment, Difference
 from npuport.precision.operators.calls import Call, Step, TensorRef
+from npuport.precision.operators.drawing import is_random
 from npuport.precision.operators.replay import CallError, error_between
 from npuport.precision.operators.substitution import Replay
 from npuport.precision.operators.versions import Versions
@@ -342,7 +343,7 @@ class Stretches:
     def _distance(self, pair: Pair) -> float:
         if pair not in self._distances:
             one, other = (step.tensor(ref) for step, ref in zip(self._sides, pair, strict=True))
-            self._distances[pair] = apart(one.double(), other.double())
+            self._distances[pair] = apart(*(part if part.is_complex() else part.double() for part in (one, other)))
         return self._distances[pair]
 
     def _judge(
