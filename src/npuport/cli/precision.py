@@ -221,6 +221,10 @@ def state(
         ),
     ] = "",
     all_layers: Annotated[bool, typer.Option("--all", help="Every layer, however many.")] = False,
+    html: Annotated[
+        Path | None,
+        typer.Option("--html", metavar="FILE", help="Write a page with the layers over time, curves and alerts."),
+    ] = None,
     json_: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show the layers of a training over its steps, and what is wrong with it.
@@ -235,7 +239,7 @@ def state(
     from npuport.cli.precision_state import state as judge_state
 
     os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
-    raise SystemExit(judge_state(run, candidate, tokenizer, all_layers, json_))
+    raise SystemExit(judge_state(run, candidate, tokenizer, all_layers, json_, html))
 
 
 @app.command(short_help="Find where NaN or infinity begins in a run.")

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from npuport.cli.precision_preflight import said
-from npuport.cli.shared import CLEAN, FINDINGS
+from npuport.cli.shared import CLEAN, FINDINGS, write_aside
 from npuport.errors import UserError
 
 if TYPE_CHECKING:
@@ -24,17 +23,23 @@ _SHOWN = 6  # alerts of one name
 _LAYERS = 40
 
 
-def state(run: Path, candidate: Path | None, tokenizer: str, all_layers: bool, as_json: bool) -> int:
+def state(
+    run: Path, candidate: Path | None, tokenizer: str, all_layers: bool, as_json: bool, html: Path | None = None
+) -> int:
     """Judge the training of a run, or compare it with another; the exit code."""
     from npuport.precision.training_state.history import read_histories
 
+    if candidate is not None and html is not None:
+        raise UserError("--html shows one run: leave out {candidate}.", candidate=candidate)
     first = read_histories(run)
     if candidate is None:
-        return _alone(run, first, tokenizer, all_layers, as_json)
+        return _alone(run, first, tokenizer, all_layers, as_json, html)
     return _pair(run, first, candidate, read_histories(candidate), all_layers, as_json)
 
 
-def _alone(run: Path, histories: list[History], tokenizer: str, all_layers: bool, as_json: bool) -> int:
+def _alone(
+    run: Path, histories: list[History], tokenizer: str, all_layers: bool, as_json: bool, html: Path | None
+) -> int:
     from npuport.precision.training_state.alerts import alerts_of
     from npuport.precision.training_state.drift import drift_of
 
@@ -43,6 +48,8 @@ def _alone(run: Path, histories: list[History], tokenizer: str, all_layers: bool
     alerts = [(number, one) for number, series in enumerate(history.series) for one in alerts_of(series)]
     alerts += [(0, one) for one in drift_of(histories)]
     batches = _batches(run, tokenizer)
+    if html is not None:
+        write_aside(html, _page(run, histories, [one for _, one in alerts], batches).encode())
     if as_json:
         document = {
             "version": 1,
@@ -59,6 +66,35 @@ def _alone(run: Path, histories: list[History], tokenizer: str, all_layers: bool
     return FINDINGS if alerts else CLEAN
 
 
+def _page(
+    run: Path, histories: list[History], alerts: list[Alert], batches: list[tuple[KeptBatch, list[Abnormal]]]
+) -> str:
+    from dataclasses import asdict
+
+    from npuport.precision.training_state.drift import compared_steps
+    from npuport.precision.training_state.page_data import curves_of, maps_of
+    from npuport.report.state_page import state_page
+
+    optimizers = [
+        {
+            "heading": next(_table(series, all_layers=False)),
+            "curves": [asdict(one) for one in curves_of(series)],
+            "maps": maps_of(series),
+        }
+        for series in histories[0].series
+        if series.steps
+    ]
+    told = [{"step": one.step, "layer": one.layer, "said": said(one.text)} for one in alerts]
+    return state_page(
+        str(run),
+        [one.rank for one in histories],
+        len(compared_steps(histories)),
+        optimizers,
+        told,
+        [line for line in _batch_text(batches) if line],
+    )
+
+
 def _require_steps(run: Path, history: History) -> None:
     if not any(series.steps for series in history.series):
         raise UserError("{path} holds no step: the run ended before its first optimizer step.", path=run)
@@ -66,7 +102,7 @@ def _require_steps(run: Path, history: History) -> None:
 
 def _table(series: Series, all_layers: bool) -> Iterator[str]:
     """One row for each layer: what its numbers were in the first steps and are in the last ones."""
-    from npuport.precision.training_state.layers import layers_of
+    from npuport.precision.training_state.layers import ends_of, layers_of
     from npuport.report.language import counted, translate
 
     losses = [step.loss for step in series.steps if step.loss is not None]
@@ -87,16 +123,9 @@ def _table(series: Series, all_layers: bool) -> Iterator[str]:
     yield f"  {'':{width}}  " + "  ".join(f"{head:>23}" for head in heads)
     for layer in layers if all_layers else layers[:_LAYERS]:
         columns = (layer.grad_norm, layer.update_ratio, layer.weight_norm)
-        yield f"  {layer.name[-width:]:{width}}  " + "  ".join(f"{_ends(one):>23}" for one in columns)
+        yield f"  {layer.name[-width:]:{width}}  " + "  ".join(f"{ends_of(one):>23}" for one in columns)
     if len(layers) > _LAYERS and not all_layers:
         yield "  … " + counted(len(layers) - _LAYERS, "more layer") + " (--all)"
-
-
-def _ends(values: Sequence[float]) -> str:
-    known = [value for value in values if not math.isnan(value)]
-    if not known:
-        return "–"
-    return f"{median(known[:5]):.3g} … {median(known[-5:]):.3g}"
 
 
 def _alerts(alerts: list[Alert]) -> Iterator[str]:

@@ -3,6 +3,31 @@
 from __future__ import annotations
 
 STATE_SENTENCES = {
+    "--html shows one run: leave out {candidate}.": "--html 只显示一次运行：请去掉 {candidate}。",
+    "steps {first} to {last}": "第 {first} 至 {last} 步",
+    "not finite": "非有限值",
+    "no value": "无数值",
+    "before clipping": "裁剪前",
+    "of the step": "更新时",
+    "loss scale": "损失缩放",
+    "Training": "训练",
+    "Layers over time": "各层随时间的变化",
+    "search layers": "搜索层",
+    "layer": "层",
+    "logarithmic": "对数刻度",
+    "Batches that were kept": "保留的批次",
+    "optimizer {number}": "优化器 {number}",
+    "{number} alert": "{number} 条告警",
+    "{number} alerts": "{number} 条告警",
+    "weights compared between them at {number} steps": "在 {number} 个步上比较了各 rank 的权重",
+    (
+        "Each row is a layer in the order of the model, from the first step to the last. Direction is the "
+        "cosine between the gradient of a step and that of the step before, right to about a quarter."
+    ): "每一行是一层（按模型顺序），从第一步到最后一步。方向是某一步的梯度与前一步梯度的余弦，误差约四分之一。",
+    (
+        "First and last: the median of five steps each. Gradients are those right before the step: clipped, "
+        "where the script clips."
+    ): "首末值各取五步的中位数。梯度取自更新之前：脚本做裁剪时为裁剪后的值。",
     "--tokenizer takes the package transformers:\n  pip install transformers": (
         "--tokenizer 需要 transformers 包：\n  pip install transformers"
     ),

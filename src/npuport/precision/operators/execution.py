@@ -71,7 +71,7 @@ def execute(
     if formula is not None:
         return _by_formula(formula, call, step, floating, change)
     if namespace == "npu" and device == "cpu":
-        raise NotExecutableError(say(_why_without_formula(name)))
+        raise _without_formula(name)
     inputs = _Inputs(step, floating, device, change)
     try:
         function = getattr(getattr(getattr(torch.ops, namespace), name), overload)
@@ -90,9 +90,10 @@ def _failed(error: Exception) -> NotExecutableError:
     return NotExecutableError(say("cannot be executed: {reason}", reason=str(error).strip().partition("\n")[0][:200]))
 
 
-def _why_without_formula(name: str) -> str:
-    draws = "backward" not in name and any(word in name for word in _DRAWS)
-    return "random" if draws else "no kernel on the CPU, and no reference formula"
+def _without_formula(name: str) -> NotExecutableError:
+    if "backward" not in name and any(word in name for word in _DRAWS):
+        return NotExecutableError(say("random"))
+    return NotExecutableError(say("no kernel on the CPU, and no reference formula"))
 
 
 def _by_formula(

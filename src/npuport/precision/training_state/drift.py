@@ -43,6 +43,14 @@ def drift_of(histories: Sequence[History]) -> list[Alert]:
     return found
 
 
+def compared_steps(histories: Sequence[History]) -> list[int]:
+    """The steps at which weights were compared between all ranks."""
+    if len(histories) < 2:
+        return []
+    steps = [{step.step for series in one.series for step in series.steps if step.checksums} for one in histories]
+    return sorted(set.intersection(*steps))
+
+
 def _odd(histories: Sequence[History], sums: Sequence[int]) -> str:
     """The ranks whose sum is not that of most."""
     usual = max(sums, key=list(sums).count)

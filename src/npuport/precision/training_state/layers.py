@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import median
 
 from npuport.precision.training_state.history import Series
 
@@ -58,6 +60,12 @@ def _sum(values: list[float]) -> float:
 
 def _ratio(update: float, weight: float) -> float:
     return update / weight if weight > 0 else math.nan
+
+
+def ends_of(values: Sequence[float]) -> str:
+    """What a number was in the first steps and is in the last ones, as text."""
+    known = [value for value in values if not math.isnan(value)]
+    return f"{median(known[:5]):.3g} … {median(known[-5:]):.3g}" if known else "–"
 
 
 def steps_of(series: Series) -> list[int]:
