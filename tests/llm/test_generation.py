@@ -220,6 +220,36 @@ def test_folders_that_are_no_language_model(
     assert "no language model can be made" in capsys.readouterr().err
 
 
+def test_a_model_that_does_not_fit_is_said(
+    npuport: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with chosen_device("cpu"):
+        import torch
+        from transformers import PreTrainedModel
+
+    def full(*_: object) -> None:
+        raise torch.OutOfMemoryError("NPU out of memory. Tried to allocate 2.00 GiB")
+
+    monkeypatch.setenv("NPUPORT_LANG", "en")
+    monkeypatch.setattr(PreTrainedModel, "to", full)
+    write_config(tmp_path)
+    assert npuport("model", "bench", tmp_path, "--device", "cpu", "--random-weights") == 2
+    assert "does not fit into the memory of cpu" in capsys.readouterr().err
+
+
+def test_a_model_without_keys_and_values_is_said() -> None:
+    import torch
+
+    class Recurrent:
+        def forward(self, input_ids: Any, **_: Any) -> Any:
+            return SimpleNamespace(logits=torch.zeros(*input_ids.shape, 10), state=1)
+
+        __call__ = forward
+
+    with pytest.raises(UserError, match="Recurrent hands no keys and values on"):
+        forward_of(Recurrent(), CPU)([[1, 2]], None)
+
+
 def test_on_the_simulated_npu(simulated: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path) -> None:
     write_config(tmp_path, dtype="bfloat16")
     command = ["-m", "npuport", "model", "bench", str(tmp_path), "--random-weights", "--json", *SHORT]

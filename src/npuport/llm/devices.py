@@ -128,6 +128,14 @@ def synchronize(device: Device) -> None:
         _module_of(device.kind).synchronize(device.index)
 
 
+def memory_ran_out(error: Exception) -> bool:
+    """Whether a device had too little memory. GPUs and NPUs have a class for it, the CPU's allocator has none."""
+    import torch
+
+    text = str(error).lower()
+    return isinstance(error, torch.OutOfMemoryError) or "out of memory" in text or "not enough memory" in text
+
+
 def dtype_called(name: str) -> torch.dtype | str:
     """The dtype of a name such as "bfloat16"; "auto", that of the checkpoint, stays as it is.
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from npuport.errors import UserError
-from npuport.llm.devices import Device, dtype_called
+from npuport.llm.devices import Device, dtype_called, memory_ran_out
 
 
 @dataclass(frozen=True)
@@ -60,20 +60,33 @@ def load(path: Path, device: Device, dtype: str, *, random_weights: bool, own_co
         else:
             model = models.from_pretrained(folder, dtype=wanted, local_files_only=True, **options)
         model = model.to(device.name).eval()
-    except (OSError, ValueError, KeyError, ImportError) as error:
-        raise _why(folder, error, random_weights=random_weights) from error
+    except _REFUSED as error:
+        raise _why(folder, device, error, random_weights=random_weights) from error
     longest = getattr(model.config.get_text_config(), "max_position_embeddings", None)
     return Loaded(model, _tokenizer(folder, own_code=own_code), longest, random_weights)
 
 
-def _why(folder: Path, error: Exception, *, random_weights: bool) -> UserError:
+# What the classes of transformers raise at configs and weights that do not go together.
+_REFUSED = (OSError, ValueError, KeyError, ImportError, AssertionError, AttributeError, TypeError, RuntimeError)
+
+
+def _why(folder: Path, device: Device, error: Exception, *, random_weights: bool) -> UserError:
+    if memory_ran_out(error):
+        return UserError(
+            "{path} does not fit into the memory of {device}. `npuport model choose --config {path}` tells its size.",
+            path=folder,
+            device=device.name,
+        )
     weights = [*folder.glob("*.safetensors"), *folder.glob("*.bin")]
     if not random_weights and not weights:
         return UserError(
             "{path} holds no weights. Download them, or measure with random ones: --random-weights.", path=folder
         )
-    reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-    return UserError("no language model can be made of {path}: {reason}", path=folder, reason=reason)
+    return UserError("no language model can be made of {path}: {reason}", path=folder, reason=_first_line(error))
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)
 
 
 def _tokenizer(folder: Path, *, own_code: bool) -> Any:
@@ -86,5 +99,6 @@ def _tokenizer(folder: Path, *, own_code: bool) -> Any:
     try:
         return tokenizers.from_pretrained(folder, local_files_only=True, trust_remote_code=own_code)
     except (OSError, ValueError, KeyError, ImportError) as error:
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise UserError("no tokenizer can be loaded from {source}: {reason}", source=folder, reason=reason) from error
+        raise UserError(
+            "no tokenizer can be loaded from {source}: {reason}", source=folder, reason=_first_line(error)
+        ) from error

@@ -51,6 +51,10 @@ MODEL_SENTENCES = {
     "{path} holds no weights. Download them, or measure with random ones: --random-weights.": (
         "{path} 中没有权重。请下载权重，或用 --random-weights 以随机权重测量。"
     ),
+    "{path} does not fit into the memory of {device}. `npuport model choose --config {path}` tells its size.": (
+        "{path} 超出 {device} 的显存。`npuport model choose --config {path}` 可给出所需显存。"
+    ),
+    "{model} hands no keys and values on that a next turn could use.": "{model} 不返回可供下一轮使用的 KV cache。",
     "no language model can be made of {path}: {reason}": "无法用 {path} 构建语言模型：{reason}",
     "a context of {length} tokens is too short: the chat template takes {taken}. Give a longer --context.": (
         "{length} 个 token 的上下文太短：对话模板本身就占 {taken} 个。请增大 --context。"

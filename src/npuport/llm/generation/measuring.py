@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from npuport.errors import UserError
-from npuport.llm.devices import Device, peak_memory, reset_peak_memory, synchronize
+from npuport.llm.devices import Device, memory_ran_out, peak_memory, reset_peak_memory, synchronize
 from npuport.llm.generation.chat import Contents, Frame, first_prompt, next_prompt
 from npuport.llm.generation.figures import CaseTimes, TurnTimes
 from npuport.llm.loading import Loaded
@@ -106,7 +106,7 @@ def _case(loaded: Loaded, device: Device, chats: Chats, frame: Frame, batch: int
                 peak = max(peak, held)
                 measured += times
     except RuntimeError as error:
-        if not _memory_ran_out(error):
+        if not memory_ran_out(error):
             raise
         return CaseTimes(batch, context, (), 0)
     return CaseTimes(batch, context, tuple(measured), peak)
@@ -166,14 +166,11 @@ def forward_of(model: Any, device: Device) -> Forward:
         with torch.inference_mode():
             given = torch.tensor(rows, device=device.name)
             output = model(input_ids=given, use_cache=True, **{kept: cache}, **few)
-            return output.logits[:, -1:].argmax(dim=-1).tolist(), getattr(output, kept)
+            state = getattr(output, kept, None)
+            if state is None:
+                raise UserError(
+                    "{model} hands no keys and values on that a next turn could use.", model=type(model).__name__
+                )
+            return output.logits[:, -1:].argmax(dim=-1).tolist(), state
 
     return forward
-
-
-def _memory_ran_out(error: RuntimeError) -> bool:
-    """torch.OutOfMemoryError of GPUs and NPUs; the CPU's allocator has no class for it."""
-    import torch
-
-    text = str(error).lower()
-    return isinstance(error, torch.OutOfMemoryError) or "out of memory" in text or "not enough memory" in text
