@@ -35,9 +35,16 @@ def _raise_flag(flag: Tensor, tensors: Sequence[Tensor]) -> None:
 
 @torch.no_grad()
 def multi_tensor_scale(_chunk: int, flag: Tensor, lists: Lists, scale: float | Tensor) -> None:
-    """[sources, results]: result = source · scale."""
+    """[sources, results]: result = source · scale.
+
+    In place where a result is its source, as gradients are clipped: a copy of all of them would set the memory's peak.
+    """
     sources, results = lists
     _raise_flag(flag, sources)
+    pairs = list(zip(sources, results, strict=True))
+    if all(one.dtype is torch.float32 and one.data_ptr() == other.data_ptr() for one, other in pairs):
+        torch._foreach_mul_(results, scale)
+        return
     _store(results, torch._foreach_mul(_floats(sources), scale))
 
 

@@ -237,6 +237,11 @@ def lists_of_tensors() -> None:
     out = [torch.zeros(3, device=DEVICE, dtype=torch.float16)]
     multi_tensor_applier(amp_C.multi_tensor_scale, flag, [x, out], 0.5)
     same(out[0], torch.ones(3))
+    itself = [torch.full((3,), 2.0, device=DEVICE)]
+    place = itself[0].data_ptr()
+    multi_tensor_applier(amp_C.multi_tensor_scale, flag, [itself, itself], 0.5)
+    same(itself[0], torch.ones(3))
+    assert itself[0].data_ptr() == place
     multi_tensor_applier(amp_C.multi_tensor_axpby, flag, [x, y, out], 2.0, -1.0, 0)
     same(out[0], torch.ones(3))
     norm, each = multi_tensor_applier(amp_C.multi_tensor_l2norm, flag, [[*x, *y]], True)

@@ -30,7 +30,8 @@ from npuport.llm.planning.layout import Kernels, Masks, Policy, Recompute
 from npuport.llm.planning.model import Model
 
 _STATISTICS = 2 * 8 * 4  # of one head
-_CAUSAL_MASK = 2048 * 2048  # bytes: torch_npu's mask for is_causal, whatever the sequence
+CAUSAL_MASK = 2048 * 2048
+"""Bytes of the mask that flash attention takes for causal attention, whatever the sequence."""
 
 
 def layer_activations(
@@ -95,7 +96,7 @@ def _masked_attention(model: Model, masks: Masks, sequence: int, batch: int) -> 
     given: dict[str, float] = {"query, key, value": 6 * query, "attention mask": sequence}
     causal: dict[str, float] = {
         "query, key, value": 2 * query + 4 * key,
-        "attention mask": _CAUSAL_MASK / (sequence * batch),
+        "attention mask": CAUSAL_MASK / (sequence * batch),
     }
     choice = {"given": (given,), "causal": (causal,), "either": (given, causal)}[masks]
     return max(choice, key=lambda terms: sum(terms.values()))

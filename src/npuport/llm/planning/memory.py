@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from npuport.facts.variables import ascend_variable
-from npuport.llm.planning.activations import head_activations, layer_activations, layer_working
+from npuport.llm.planning.activations import CAUSAL_MASK, head_activations, layer_activations, layer_working
 from npuport.llm.planning.layout import Framework, Job, Layout, Policy, Recompute
 from npuport.llm.planning.model import Model
 
@@ -156,7 +156,8 @@ def _hccl_group() -> int:
 
 def framework_buffers(model: Model, layout: Layout, framework: Framework, moment: Moment) -> float:
     """What the framework gathers or puts into buckets at that moment, in bytes."""
-    buffers = 0.0
+    # MindSpeed keeps one mask for all layers.
+    buffers = float(CAUSAL_MASK) if framework.policy.kernels == "fused" else 0.0
     if framework.name == "deepspeed" and layout.zero:
         # One bucket to reduce, one to gather.
         buffers += 2 * 2 * min(DEEPSPEED_BUCKET, model.parameters)
