@@ -78,6 +78,42 @@ def dropped(
     show(folder, reason=reason, first=first, number=number, as_json=json_)
 
 
+@app.command(short_help="Mix texts of several sources by weights.")
+@guard()
+def mix(
+    sources: Annotated[
+        list[str],
+        typer.Argument(metavar="CONFIG|NAME=PATH:WEIGHT...", help="A pipeline file (.yaml), or sources with weights."),
+    ],
+    *,
+    output: Annotated[
+        str, typer.Option("--output", "-o", metavar="FOLDER", help="A new folder.", show_default="the pipeline file's")
+    ] = "",
+    size: Annotated[
+        int, typer.Option("--size", min=0, metavar="N", help="Of the mixture.", show_default="as much as there is")
+    ] = 0,
+    unit: Annotated[
+        str,
+        typer.Option(
+            "--unit",
+            metavar="documents|characters|tokens",
+            help="What weights and size count.",
+            show_default="documents",
+        ),
+    ] = "",
+    tokenizer: Annotated[str, typer.Option("--tokenizer", metavar="FOLDER", help="For tokens.")] = "",
+    seed: Annotated[int, typer.Option("--seed", min=0, metavar="N", help="Another gives another order.")] = 0,
+    workers: Annotated[
+        int, typer.Option("--workers", min=0, metavar="N", help="Tasks at the same time.", show_default="cores")
+    ] = 0,
+    json_: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+) -> None:
+    """Mix texts of several sources by weights; every stretch of the result has them, and a seed decides it wholly."""
+    from npuport.cli.data_mix import Options, mix_files
+
+    mix_files(sources, Options(output, size, unit, tokenizer, seed, workers, as_json=json_))
+
+
 @app.command(short_help="Pack documents or dialogues into samples of one length.")
 @guard()
 def pack(

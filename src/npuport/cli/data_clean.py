@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 
+from npuport.cli.data_progress import bar, needs_pipelines
 from npuport.errors import UserError
 from npuport.findings import say
 
 if TYPE_CHECKING:
     from npuport.llm.cleaning.settings import Cleaning
-    from npuport.llm.pipelines.executors import Stage
-    from npuport.llm.pipelines.folder import Folder
-    from npuport.llm.pipelines.shards import Shard
 
 _PIPELINE = (".yaml", ".yml")
 
@@ -43,13 +38,13 @@ def clean_files(inputs: Sequence[str], options: Options) -> None:
     if options.write_default is not None:
         _write_default(inputs, options, options.write_default)
         return
-    needs_packages()
+    needs_pipelines()
     cleaning = _cleaning(inputs, options)
-    from npuport.llm.cleaning.run import Watch, run
+    from npuport.llm.cleaning.run import run
 
     began = time.perf_counter()
-    with _bar() as started:
-        report = run(cleaning, Watch(started))
+    with bar() as started:
+        report = run(cleaning, started)
     if report is None:
         from npuport.report.language import translate
 
@@ -58,21 +53,6 @@ def clean_files(inputs: Sequence[str], options: Options) -> None:
         print(json.dumps(report, indent=2, ensure_ascii=False))
     else:
         print("\n".join(in_words(report, cleaning.output, time.perf_counter() - began)))
-
-
-def needs_packages() -> None:
-    """Say what to install where a package is missing.
-
-    Raises:
-        UserError: one is.
-    """
-    from importlib.util import find_spec
-
-    missing = [name for name in ("datatrove", "pyarrow", "py3langid", "regex") if find_spec(name) is None]
-    if missing:
-        raise UserError(
-            "npuport data clean takes the packages {names}:\n  pip install 'npuport[data]'", names=", ".join(missing)
-        )
 
 
 def _cleaning(inputs: Sequence[str], options: Options) -> Cleaning:
@@ -109,52 +89,6 @@ def _write_default(inputs: Sequence[str], options: Options, path: Path) -> None:
     given = {"inputs": list(inputs) or ["texts/*.jsonl"], "output": options.output or "cleaned"}
     write_aside(path, ("\n".join(starter(Cleaning, given)) + "\n").encode())
     print(translate("written: {path}; run it with npuport data clean {path}", path=path))
-
-
-@contextmanager
-def _bar() -> Iterator[Any]:
-    """A bar for each stage on stderr, where that is a terminal."""
-    if not sys.stderr.isatty():
-        yield lambda *_: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
-
-    from npuport.report.language import translate
-
-    ended, current = Event(), list[Any]()
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
-    # No thread of rich's own: pools are started while the bar is shown.
-    with Progress(*columns, console=Console(file=sys.stderr), transient=True, auto_refresh=False) as bar:
-
-        def started(stage: Stage, shards: list[Shard], folder: Folder) -> None:
-            total, done = _measure(stage, shards, folder)
-            current[:] = [bar.add_task(translate("stage {name}", name=stage.name), total=total), done]
-
-        def draw() -> None:
-            while not ended.wait(0.2):
-                if current:
-                    task, done = current
-                    bar.update(task, completed=done(), refresh=True)
-
-        drawing = Thread(target=draw, daemon=True)
-        drawing.start()
-        try:
-            yield started
-        finally:
-            ended.set()
-            drawing.join()
-
-
-def _measure(stage: Stage, shards: list[Shard], folder: Folder) -> tuple[int, Any]:
-    """What a stage's progress is counted in: MiB of input where it reads that, else tasks."""
-    from npuport.llm.pipelines.progress import done, units
-
-    meters = folder.unfinished / "progress" / stage.name
-    if meters.exists():
-        return units(shards), lambda: done(meters)
-    completions = folder.logs / stage.name / "completions"
-    return stage.tasks, lambda: len(list(completions.glob("*")))
 
 
 def in_words(report: dict[str, Any], output: str, seconds: float) -> list[str]:

@@ -1,4 +1,4 @@
-"""Chinese sentences of `npuport data clean` and `npuport data dropped`."""
+"""Chinese sentences of `npuport data clean`, `dropped` and `mix`."""
 
 from __future__ import annotations
 
@@ -36,12 +36,46 @@ CLEANING_SENTENCES = {
     "written: {path}; run it with npuport data clean {path}": "已写出 {path}；运行：npuport data clean {path}",
     "{measured} (limit {limit})": "{measured}（阈值 {limit}）",
     "of {place}": "重复 {place}",
+    # mixing
+    "{path}: {documents} drawn, {size} {unit}": "{path}：抽取 {documents}，共 {size}（{unit}）",
+    "{number} document": "{number} 篇文档",
+    "{number} documents": "{number} 篇文档",
+    "documents": "篇文档",
+    "characters": "字符",
+    "tokens": "token",
+    "share": "占比",
+    "weight": "权重",
+    "epochs": "轮数",
+    "give one pipeline file, or sources as NAME=PATH:WEIGHT, not both.": (
+        "请只给出一个流水线文件，或只以 NAME=PATH:WEIGHT 的形式给出各来源。"
+    ),
+    "a source is NAME=PATH:WEIGHT, such as web=cleaned/kept:0.7, not {given}.": (
+        "来源的格式为 NAME=PATH:WEIGHT，例如 web=cleaned/kept:0.7，而不是 {given}。"
+    ),
+    "there is no source with a weight: name files, folders or patterns.": (
+        "没有带权重的来源：请给出文件、目录或通配模式。"
+    ),
+    "the unit tokens takes a tokenizer.": "以 token 为单位时需要 tokenizer。",
+    "the source {name} has no inputs.": "来源 {name} 没有输入。",
+    "{source} has too little for its weight: the mixture can have {possible}, not {wanted}. "
+    "Raise its max-epochs, or lower its weight or the size.": (
+        "{source} 的数据不足以满足其权重：混合后最多 {possible}，而不是 {wanted}。"
+        "请提高其 max-epochs，或降低其权重或总量。"
+    ),
+    "{path}: a record has no text in {field} (number {number} from its byte or row group {start}). "
+    "npuport data clean drops such records.": (
+        "{path}：有一条记录的 {field} 字段没有文本（自字节或行组 {start} 起第 {number} 条）。"
+        "npuport data clean 会丢弃这类记录。"
+    ),
+    "{drawn} texts were drawn, but {written} written: the input changed during the run.": (
+        "抽取了 {drawn} 条文本，但写出 {written} 条：输入在运行期间发生了变化。"
+    ),
     # errors
     "another run is writing {path}: wait for its end.": "另一个运行正在写 {path}：请等待其结束。",
     "give one pipeline file, or files with texts, not both.": "请只给出一个流水线文件，或只给出文本文件。",
     "nothing is dropped for {reason}. Reasons are {known}.": "没有名为 {reason} 的丢弃原因。可用的原因：{known}。",
-    "npuport data clean takes the packages {names}:\n  pip install 'npuport[data]'": (
-        "npuport data clean 需要 {names}：\n  pip install 'npuport[data]'"
+    "this takes the packages {names}:\n  pip install 'npuport[data]'": (
+        "需要 {names}：\n  pip install 'npuport[data]'"
     ),
     "steps.language.keep: {language} is none of the languages that can be told: {known}.": (
         "steps.language.keep：{language} 不在可识别的语言之中：{known}。"

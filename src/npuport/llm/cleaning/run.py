@@ -16,22 +16,16 @@ from npuport.llm.cleaning import contamination, duplicates, judges, language, ne
 from npuport.llm.cleaning.judges import Judge
 from npuport.llm.cleaning.repetition import Repetition
 from npuport.llm.cleaning.settings import Cleaning, Steps
-from npuport.llm.cleaning.steps import Judged, Read, schema_of
+from npuport.llm.cleaning.steps import Judged, Read
 from npuport.llm.cleaning.verdicts import Verdicts
-from npuport.llm.cleaning.writing import SCHEMA, Finish, Write
-from npuport.llm.pipelines.executors import Executor, Stage
+from npuport.llm.cleaning.writing import Finish, Write
+from npuport.llm.pipelines.executors import Executor, Stage, Started
 from npuport.llm.pipelines.folder import Folder, held
 from npuport.llm.pipelines.shards import Shard, files_of, shards_of
+from npuport.llm.pipelines.tables import COLUMNS, UniteColumns
 
 _MEGABYTE = 1_000_000
 INDEX = "tests.npz"
-
-
-@dataclasses.dataclass(frozen=True)
-class Watch:
-    """What a caller may want to know while stages run."""
-
-    started: Callable[[Stage, list[Shard], Folder], None] = lambda *_: None
 
 
 def not_run(steps: Steps) -> dict[str, str]:
@@ -50,7 +44,7 @@ def not_run(steps: Steps) -> dict[str, str]:
     return off | {name: why for name, why in missing.items() if why}
 
 
-def run(cleaning: Cleaning, watch: Watch | None = None) -> dict[str, Any] | None:
+def run(cleaning: Cleaning, started: Started) -> dict[str, Any] | None:
     """Clean the input into a new folder, or go on with a run that was ended; its report, None where Slurm has it now.
 
     Raises:
@@ -71,8 +65,7 @@ def run(cleaning: Cleaning, watch: Watch | None = None) -> dict[str, Any] | None
         if due:
             stages = _stages(cleaning, shards, folder, settings)
             executor = Executor(cleaning.executor.kind, cleaning.executor.workers, cleaning.executor.options)
-            told = (watch or Watch()).started
-            executor.run(stages, folder.logs, lambda stage: told(stage, shards, folder))
+            executor.run(stages, folder.logs, lambda stage: started(stage, shards, folder))
     return folder.report()
 
 
@@ -89,7 +82,7 @@ def _stages(cleaning: Cleaning, shards: list[Shard], folder: Folder, settings: d
     survivors = folder.part("survivors")
     about: dict[str, Any] = {"not_run": not_run(steps), "settings": settings}
     verdicts = Verdicts(folder.part("verdicts"))
-    columns = folder.part("columns-of-shards") if parquet else None
+    columns = folder.part(COLUMNS) if parquet else None
     judging: list[PipelineStep] = [
         Read(shards, cleaning.text, verdicts, folder.part("progress/judge"), columns),
         *_judged(steps, folder, verdicts, about),
@@ -97,8 +90,8 @@ def _stages(cleaning: Cleaning, shards: list[Shard], folder: Folder, settings: d
     ]
     later = []
     size = sum(shard.size for shard in shards)
-    if parquet and columns is not None:
-        later.append(Stage("columns", [_Schema(columns, folder.unfinished / SCHEMA, len(shards))], 1))
+    if parquet:
+        later.append(Stage("columns", [UniteColumns(folder, len(shards))], 1))
     if steps.duplicates:
         step = duplicates.Duplicates(survivors, folder.part("duplicates"), len(shards))
         later.append(Stage("duplicates", [step], duplicates.parts_of(size)))
@@ -157,16 +150,3 @@ def _judged(steps: Steps, folder: Folder, verdicts: Verdicts, about: dict[str, A
 
 def _contaminated(path: Path) -> Judge:
     return contamination.contaminated(contamination.loaded(path))
-
-
-class _Schema(PipelineStep):
-    """Unites the columns of all shards."""
-
-    type, name = "WRITER", "columns"
-
-    def __init__(self, columns: Path, output: Path, shards: int) -> None:
-        super().__init__()
-        self.columns, self.output, self.shards = columns, output, shards
-
-    def run(self, data: Any = None, rank: int = 0, world_size: int = 1) -> None:
-        self.output.write_bytes(schema_of(self.columns, self.shards).serialize().to_pybytes())

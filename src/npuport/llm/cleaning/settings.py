@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
-from npuport.llm.pipelines.options import key
+from npuport.llm.pipelines.options import Execution, key
 
 
 @dataclass(frozen=True)
@@ -137,17 +136,6 @@ class Steps:
     perplexity: Perplexity | None = field(default_factory=Perplexity)
     duplicates: Duplicates | None = field(default_factory=Duplicates)
     near_duplicates: NearDuplicates | None = field(default_factory=NearDuplicates)
-
-
-@dataclass(frozen=True)
-class Execution:
-    """Where the tasks run. The result is the same everywhere."""
-
-    kind: str = key("local", "local, ray or slurm", one_of=("local", "ray", "slurm"))
-    workers: int = key(0, "tasks at the same time; 0: one for each core, or what the cluster gives", least=0)
-    options: dict[str, Any] = key(
-        {}, "further arguments of datatrove's executor, such as {partition: cpu, time: '10:00:00'}"
-    )
 
 
 @dataclass(frozen=True)

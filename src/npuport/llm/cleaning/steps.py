@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 from datatrove.data import Document
 from datatrove.pipeline.base import PipelineStep
 from datatrove.pipeline.filters.base_filter import BaseFilter
@@ -89,8 +88,3 @@ class Judged(BaseFilter):
             return True
         doc.metadata["objection"] = objection
         return False, objection.reason
-
-
-def schema_of(folder: Path, tasks: int) -> pa.Schema:
-    """The columns that all shards have together."""
-    return Columns.united([folder / f"{rank:05d}" for rank in range(tasks)])

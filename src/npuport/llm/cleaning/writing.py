@@ -6,24 +6,21 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import msgspec
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet
 from datatrove.pipeline.base import PipelineStep
 
 from npuport.errors import UserError
 from npuport.llm.cleaning.verdicts import Verdict, notes_of
 from npuport.llm.pipelines.executors import end_with_parent
 from npuport.llm.pipelines.folder import Folder, discard, show, write_json
+from npuport.llm.pipelines.outputs import Lines, Table
 from npuport.llm.pipelines.progress import Meter
-from npuport.llm.pipelines.records import Record, records_of, write_line
+from npuport.llm.pipelines.records import Record, records_of
 from npuport.llm.pipelines.shards import Shard
-
-SCHEMA = "columns"
-_BATCH = 1_000
+from npuport.llm.pipelines.tables import read_schema
 
 
 class Dropped(msgspec.Struct, omit_defaults=True):
@@ -58,7 +55,7 @@ class Write(PipelineStep):
         counts: Counter[str] = Counter()
         with ExitStack() as stack:
             kept = self._kept(rank, stack)
-            dropped = _Lines(self.folder.part("dropped") / f"{rank:05d}.jsonl", stack)
+            dropped = Lines(self.folder.part("dropped") / f"{rank:05d}.jsonl", stack)
             for record in records_of(shard):
                 if record.blank:
                     continue
@@ -92,12 +89,11 @@ class Write(PipelineStep):
             for _, number, *first in groups[groups[:, 0] == rank].tolist():
                 yield number, (Verdict(number, "duplicate", None, None, ""), (first[0], first[1]))
 
-    def _kept(self, rank: int, stack: ExitStack) -> _Lines | _Table:
+    def _kept(self, rank: int, stack: ExitStack) -> Lines | Table:
         folder = self.folder.part("kept")
         if self.parquet:
-            schema = pa.ipc.read_schema(pa.py_buffer((self.folder.unfinished / SCHEMA).read_bytes()))
-            return stack.enter_context(_Table(folder / f"{rank:05d}.parquet", schema))
-        return _Lines(folder / f"{rank:05d}.jsonl", stack)
+            return stack.enter_context(Table(folder / f"{rank:05d}.parquet", read_schema(self.folder)))
+        return Lines(folder / f"{rank:05d}.jsonl", stack)
 
 
 def _line_of(record: Record, line: bytes, verdict: Verdict, place: str, of: str) -> bytes:
@@ -133,54 +129,6 @@ class Places:
                 first -= 1
             self._before[shard] = sum(notes_of(self._verdicts, one).rows for one in range(first, shard))
         return self._before[shard]
-
-
-class _Lines:
-    """A file of JSONL that is there once it has a line."""
-
-    def __init__(self, path: Path, stack: ExitStack) -> None:
-        path.unlink(missing_ok=True)
-        self._path, self._stack = path, stack
-        self._stream: BinaryIO | None = None
-
-    def write(self, _: Record, line: bytes) -> None:
-        self.write_line(line)
-
-    def write_line(self, line: bytes) -> None:
-        if self._stream is None:
-            self._stream = self._stack.enter_context(self._path.open("wb"))
-        write_line(self._stream, line)
-
-
-class _Table:
-    """A file of Parquet that is there once it has a row."""
-
-    def __init__(self, path: Path, schema: pa.Schema) -> None:
-        path.unlink(missing_ok=True)
-        self._path, self._schema = path, schema
-        self._rows: list[Mapping[str, Any]] = []
-        self._writer: pyarrow.parquet.ParquetWriter | None = None
-
-    def __enter__(self) -> _Table:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._flush()
-        if self._writer is not None:
-            self._writer.close()
-
-    def write(self, record: Record, _: bytes) -> None:
-        self._rows.append(record.fields or {})
-        if len(self._rows) == _BATCH:
-            self._flush()
-
-    def _flush(self) -> None:
-        if not self._rows:
-            return
-        if self._writer is None:
-            self._writer = pyarrow.parquet.ParquetWriter(self._path, self._schema)
-        self._writer.write_table(pa.Table.from_pylist(self._rows, schema=self._schema))
-        self._rows = []
 
 
 class Finish(PipelineStep):

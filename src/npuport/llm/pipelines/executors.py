@@ -24,6 +24,8 @@ from datatrove.pipeline.base import PipelineStep
 from loguru import logger
 
 from npuport.errors import UserError
+from npuport.llm.pipelines.folder import Folder
+from npuport.llm.pipelines.shards import Shard
 
 KINDS = ("local", "ray", "slurm")
 
@@ -35,6 +37,10 @@ class Stage:
     name: str
     steps: Sequence[PipelineStep]
     tasks: int
+
+
+Started = Callable[[Stage, "list[Shard]", Folder], None]
+"""Called when a stage begins, with the input and the folder."""
 
 
 @dataclass(frozen=True)

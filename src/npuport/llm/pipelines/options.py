@@ -36,6 +36,17 @@ def key(default: Any, help: str, **limits: Any) -> Any:
     return dataclasses.field(default=default, metadata=metadata)
 
 
+@dataclass(frozen=True)
+class Execution:
+    """Where the tasks run. The result is the same everywhere."""
+
+    kind: str = key("local", "local, ray or slurm", one_of=("local", "ray", "slurm"))
+    workers: int = key(0, "tasks at the same time; 0: one for each core, or what the cluster gives", least=0)
+    options: dict[str, Any] = key(
+        {}, "further arguments of datatrove's executor, such as {partition: cpu, time: '10:00:00'}"
+    )
+
+
 def read(path: Path) -> dict[str, Any]:
     """The mapping in a YAML file.
 
@@ -89,6 +100,10 @@ def _checked(value: Any, wanted: Any, limits: Key | None, place: str, full: str)
         if value is False:
             return None
         return _checked({} if value in (None, True) else value, typing.get_args(wanted)[0], limits, place, full)
+    if typing.get_origin(wanted) is dict and isinstance(value, dict):
+        inner = typing.get_args(wanted)[1]
+        if dataclasses.is_dataclass(inner):  # things with names of their own
+            return {name: _checked(one, inner, None, place, f"{full}.{name}") for name, one in value.items()}
     if typing.get_origin(wanted) is list:
         value = [value] if isinstance(value, str) else value
         good = isinstance(value, list) and all(isinstance(one, str) for one in value)

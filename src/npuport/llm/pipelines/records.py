@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, cast
 
 import msgspec
 import pyarrow as pa
@@ -91,9 +91,3 @@ def batches_of(shard: Shard) -> Iterator[pa.RecordBatch]:
     """The rows of a Parquet shard as they are."""
     with pyarrow.parquet.ParquetFile(shard.path) as file:
         yield from file.iter_batches(batch_size=_BATCH, row_groups=range(shard.start, shard.stop))
-
-
-def write_line(stream: BinaryIO, line: bytes) -> None:
-    """One record of JSONL."""
-    stream.write(line)
-    stream.write(b"\n")

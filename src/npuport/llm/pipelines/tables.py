@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet
+from datatrove.pipeline.base import PipelineStep
 
 from npuport.errors import UserError
+from npuport.llm.pipelines.folder import Folder
 from npuport.llm.pipelines.shards import Shard
 
+COLUMNS = "columns-of-shards"
+_UNITED = "columns"
 _BATCH = 1_000
 
 
@@ -41,10 +44,25 @@ class Columns:
             schema = self._schema
         path.write_bytes(schema.remove_metadata().serialize().to_pybytes())
 
-    @staticmethod
-    def united(paths: Iterable[Path]) -> pa.Schema:
-        """The columns of all."""
-        return _unified([pa.ipc.read_schema(pa.py_buffer(path.read_bytes())) for path in paths])
+
+class UniteColumns(PipelineStep):
+    """Makes one schema for all shards, from what `Columns` saved of each."""
+
+    type, name = "WRITER", "columns"
+
+    def __init__(self, folder: Folder, shards: int) -> None:
+        super().__init__()
+        self.folder, self.shards = folder, shards
+
+    def run(self, data: Any = None, rank: int = 0, world_size: int = 1) -> None:
+        paths = [self.folder.part(COLUMNS) / f"{shard:05d}" for shard in range(self.shards)]
+        schemas = [pa.ipc.read_schema(pa.py_buffer(path.read_bytes())) for path in paths]
+        (self.folder.unfinished / _UNITED).write_bytes(_unified(schemas).serialize().to_pybytes())
+
+
+def read_schema(folder: Folder) -> pa.Schema:
+    """What `UniteColumns` made."""
+    return pa.ipc.read_schema(pa.py_buffer((folder.unfinished / _UNITED).read_bytes()))
 
 
 def schema_of_rows(rows: list[dict[str, Any]]) -> pa.Schema:
