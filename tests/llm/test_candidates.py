@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import runpy
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -48,6 +49,17 @@ def test_names_say_the_parameters() -> None:
         said = name.split("-A")[0].rsplit("-", 1)[-1]
         if said.endswith("B") and "x" not in said:
             assert sizes(fact).parameters == pytest.approx(float(said[:-1]) * 1e9, rel=0.3), name
+
+
+def test_sizes_are_compared_with_the_scripts_they_come_from() -> None:
+    tool = runpy.run_path(str(Path(__file__).parents[2] / "tools" / "check_model_sizes.py"))
+    row = {"name": "m", "layers": "4", "hidden": "8", "heads": "2", "kv_heads": "2", "head_width": "4", "ffn": "9"}
+    row |= {"vocabulary": "50", "experts": "1", "top_k": "1", "tied": "no"}
+    script = "FFN=10\n--num-layers 4 --hidden-size 8 --num-attention-heads 2 --ffn-hidden-size ${FFN}"
+    assert list(tool["differences"](row, script)) == [
+        "m: ffn 9, the script says 10",
+        "m: tied no, the script says yes",
+    ]
 
 
 @pytest.mark.parametrize("tied", [True, False])

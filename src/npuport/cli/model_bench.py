@@ -138,9 +138,7 @@ def in_words(
     if frame.templated:
         yield translate("Messages stand in the model's chat template.")
     yield ""
-    yield _row(
-        "batch", "turn", "context", "first ms", "p95", "afresh ms", "token ms", "p99", "tok/s", "all tok/s", "GiB"
-    )
+    yield _row(*_HEADINGS)
     for case in cases:
         if case.out_of_memory:
             yield f"{case.batch:>5} {'':>4} {case.context:>7}  " + translate("out of memory")
