@@ -99,6 +99,7 @@ def test_each_documented_requirement_is_found_and_met(one: facts.AtcRequirement)
         {},
         {"input_shape": "data:-1,3,416,416;info:-1,4", "dynamic_batch_size": "1,2,4,8"},
         {"input_shape": "data:8,3,-1,-1;info:8,4,-1,-1", "dynamic_image_size": "416,416;832,832"},
+        {"framework": "3", "model": "a.pb", "input_shape": "a:1,-1,-1,3", "dynamic_image_size": "8,8;16,16"},
         {"input_shape": "data:1,-1", "dynamic_dims": "4;8;16;64", "input_format": "ND"},
         {"input_shape": "a:1,1,40,-1;b:1,-1;c:-1,-1", "dynamic_dims": "20,20,1,1;40,40,2,2", "input_format": "ND"},
         {"input_shape": "a:1~10,32,208,208;b:16,64,100~208,100~208"},
@@ -199,6 +200,8 @@ def test_blocks_of_code_in_documents_are_read_and_their_placeholders_are_no_valu
     (one,) = commands_in(document, markdown=True)
     assert one.line == 6
     assert errors(one) == []
+    (short,) = commands_in("atc --input_shape='x:1,3' --log=error ...")
+    assert errors(short) == []
 
 
 @pytest.mark.parametrize("value", ["a b", "x:1,2;y:3", 'say "hi"', "it's", "$HOME", "a`b`", "50%", "a\\b", "中文.onnx"])

@@ -214,6 +214,8 @@ def test_checkpoints_that_are_no_weights_are_refused_in_one_sentence(
         (["{networks}:cnn", "--input", "x=float32[2]", "--input", "x=float32[2]"], "twice"),
         (["{networks}:cnn", "--input", "x=float32[2]", "--size", "batch=2"], "no input has an axis"),
         (["{networks}:cnn", "--input", "x=float32[2]", "--size", "batch"], "is not understood"),
+        (["{networks}:cnn"], "give each input"),
+        (["{networks}:cnn", "--cache"], "Hugging Face folder"),
         (["{networks}:cnn", "--input", "x=float32[2]", "--arguments", "[1]"], "JSON object"),
         (["{networks}:cnn", "--input", "x=float32[2]", "--arguments", "{"], "no JSON"),
         (["{networks}:cnn", "--input", "x=float32[2,4,16,16]"], "the model itself fails"),
@@ -262,9 +264,16 @@ def test_a_hugging_face_folder_and_a_ported_module_are_exported_on_the_simulated
         "    export('both.py:Net', '--input', 'hidden=float32[batch,4]', '-o', 'ported.onnx')\n"
         "    export('bert', '--input', 'input_ids=int64[batch,sequence]:0..99', '--input',\n"
         "           'attention_mask=int64[batch,sequence]:1..1', '-o', 'bert.onnx')\n"
+        "    config = transformers.LlamaConfig(hidden_size=32, num_hidden_layers=1, num_attention_heads=4,\n"
+        "                                      num_key_value_heads=2, intermediate_size=64, vocab_size=100)\n"
+        "    transformers.LlamaForCausalLM(config).bfloat16().save_pretrained('llama')\n"
+        "    export('llama', '--cache', '-o', 'llama.onnx')\n"
     )
     command = [sys.executable, "-m", "npuport", "run", "--sim", "--", sys.executable, "both.py"]
     run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300)
     assert run.returncode == 0, run.stdout + run.stderr
     assert "logits float32[batch,2]" in run.stdout
+    assert "past_key_values.0.key float32[batch,2,past,8]" in run.stdout
+    assert "present.0.value float32[batch,2," in run.stdout
+    assert "batch=1, new=1, past=1 " in run.stdout
     assert (tmp_path / "ported.onnx").is_file() and (tmp_path / "bert.onnx").is_file()

@@ -33,14 +33,14 @@ def onnx(
     ],
     *,
     inputs: Annotated[
-        list[str],
+        list[str] | None,
         typer.Option(
             "--input",
             metavar="NAME=DTYPE[AXES]",
             help="An input: image=float32[batch,3,224,224]; an axis with a name is dynamic. Values of ids: "
             "ids=int64[batch,sequence]:0..999.",
         ),
-    ],
+    ] = None,
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The ONNX file to write.")],
     checkpoint: Annotated[
         Path | None,
@@ -59,6 +59,10 @@ def onnx(
     output_names: Annotated[
         str, typer.Option("--output-names", metavar="NAME,NAME", help="Names of the outputs, in order.")
     ] = "",
+    cache: Annotated[
+        bool,
+        typer.Option("--cache", help="Of a decoder in a Hugging Face folder: keys and values are inputs and outputs."),
+    ] = False,
     opset: Annotated[
         int, typer.Option("--opset", min=11, max=18, help="The operator set; ATC's documents name 11 to 18.")
     ] = 18,
@@ -72,7 +76,7 @@ def onnx(
     export_onnx(
         Options(
             model=model,
-            inputs=tuple(inputs),
+            inputs=tuple(inputs or ()),
             output=output,
             checkpoint=checkpoint,
             checkpoint_key=checkpoint_key,
@@ -80,6 +84,7 @@ def onnx(
             sizes=tuple(sizes or ()),
             output_names=tuple(name.strip() for name in output_names.split(",") if name.strip()),
             opset=opset,
+            cache=cache,
         )
     )
 

@@ -28,6 +28,7 @@ class Options:
     sizes: tuple[str, ...]
     output_names: tuple[str, ...]
     opset: int
+    cache: bool
 
 
 def export_onnx(options: Options) -> None:
@@ -35,8 +36,12 @@ def export_onnx(options: Options) -> None:
     from npuport.cli.shared import talk
     from npuport.export.inputs import parse_inputs, parse_sizes, trials
 
-    inputs = parse_inputs(options.inputs)
-    tried = trials(inputs, parse_sizes(options.sizes))
+    if options.cache and (options.inputs or not Path(options.model).is_dir()):
+        raise UserError("--cache is for a Hugging Face folder, and makes the inputs itself: leave out --input.")
+    inputs = () if options.cache else parse_inputs(options.inputs)
+    sizes = parse_sizes(options.sizes)
+    if inputs:  # what is wrong with them is said before the model is loaded
+        trials(inputs, sizes)
     _need_libraries()
     from npuport.export.job import export_checked
     from npuport.export.loading import load_model, load_weights, parse_arguments
@@ -46,6 +51,11 @@ def export_onnx(options: Options) -> None:
         load_weights(model, options.checkpoint, options.checkpoint_key)
     elif not Path(options.model).is_dir():
         talk("npuport: " + translate("no --checkpoint: the weights are those that {model} gives", model=options.model))
+    if options.cache:
+        from npuport.export.cached import with_cache
+
+        model, inputs = with_cache(model)
+    tried = trials(inputs, sizes)
     exported = export_checked(model, inputs, tried, options.opset, options.output_names, options.output)
     print("\n".join(_answer(exported)))
 

@@ -182,8 +182,8 @@ def _hugging_face(folder: Path) -> torch.nn.Module:
         raise UserError("{folder} cannot be loaded: {reason}.", folder=folder, reason=error) from error
     config: Any = model.config
     if getattr(config, "use_cache", False):
-        config.use_cache = False  # a cache is an object, no tensor: models with one are exported from a callable
-    return model.eval()
+        config.use_cache = False  # a cache is an object, no tensor: `--cache` makes tensors of it
+    return model.float().eval()  # ATC chooses the precision; onnxruntime computes little in bfloat16
 
 
 def _read(path: Path) -> Any:

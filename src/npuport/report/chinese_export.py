@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 EXPORT_SENTENCES = {
+    "--cache is for a Hugging Face folder, and makes the inputs itself: leave out --input.": (
+        "--cache 用于 Hugging Face 目录，并自行生成输入：请去掉 --input。"
+    ),
+    "--cache is for decoders of transformers, and {model} has no cache of keys and values: {reason}.": (
+        "--cache 用于 transformers 的解码器，而 {model} 没有键值缓存：{reason}。"
+    ),
     "--dynamic takes batch, image, dims or shape, not {given}.": (
         "--dynamic 可取 batch、image、dims 或 shape，不能是 {given}。"
     ),

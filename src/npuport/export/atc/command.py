@@ -22,13 +22,15 @@ class AtcCommand:
     r"""One call of ATC.
 
     ``options`` are by name with "_"; a value that only the shell knows, such as $soc, is None. ``strays`` are words
-    that belong to no option. It is ``cut_off`` where a space behind "\" ends a line that should go on.
+    that belong to no option. It is ``cut_off`` where a space behind "\" ends a line that should go on, and
+    ``elided`` where "..." stands for further options.
     """
 
     options: Mapping[str, str | None]
     line: int = 1
     strays: tuple[str, ...] = field(default=())
     cut_off: bool = False
+    elided: bool = False
 
     def has(self, option: str) -> bool:
         """Whether the option is there and not empty."""
@@ -95,9 +97,11 @@ def _parsed(words: Sequence[Word], line: int) -> AtcCommand:
             waiting = ""
         elif text.strip():
             strays.append(text)
+    elided = any(word in ("...", "…") for word in strays)
+    strays = [word for word in strays if word not in ("...", "…")]
     if any(map(_PLACEHOLDER.search, strays)):
         strays = []  # "{batch size}" is two words
-    return AtcCommand(options, line, tuple(strays), cut_off)
+    return AtcCommand(options, line, tuple(strays), cut_off, elided)
 
 
 def _known(value: str) -> str | None:

@@ -141,7 +141,8 @@ def _batch(shapes: Shapes) -> Iterator[Problem]:
 
 
 def _image(command: AtcCommand, shapes: Shapes) -> Iterator[Problem]:
-    height = 1 if command.get("input_format") == "NHWC" else 2
+    by_default = "NHWC" if command.get("framework") == "3" else "NCHW"
+    height = 1 if command.get("input_format", by_default) == "NHWC" else 2
     varying = {name: dynamic_axes(shape) for name, shape in shapes.items() if dynamic_axes(shape)}
     wrong = [name for name, axes in varying.items() if len(shapes[name]) != 4 or axes != [height, height + 1]]
     if wrong or not varying:
