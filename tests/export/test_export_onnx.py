@@ -138,6 +138,21 @@ def test_what_does_not_compute_the_same_is_not_written_and_what_was_there_stays(
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_code_that_names_devices_computes_on_the_cpu_and_other_devices_are_left_alone() -> None:
+    from npuport.export.cpu_only import OnCpu
+
+    with OnCpu():
+        for device in ("cuda", "cuda:1", "npu:0", torch.device("cuda", 1), torch.device(type="cuda")):
+            assert torch.zeros(1, device=device).device.type == "cpu"
+            assert torch.zeros(1).to(device).device.type == "cpu"
+        assert torch.zeros(1).cuda().device.type == "cpu"
+        assert torch.nn.Linear(2, 2).cuda().weight.device.type == "cpu"
+        # transformers builds models there before it loads their weights.
+        with torch.device("meta"):
+            assert torch.zeros(1).device.type == "meta"
+        assert torch.zeros(1, device="meta").device.type == "meta"
+
+
 def test_axes_that_only_one_size_could_be_tried_of_are_not_called_dynamic(
     npuport: Command, networks: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -18,7 +18,7 @@ class OnCpu(TorchFunctionMode):
         if func in _TO_DEVICE or getattr(func, "__name__", "") == "npu":
             return args[0]
         changed = {name: _on_cpu(value) for name, value in (kwargs or {}).items()}
-        return func(*map(_on_cpu, args), **changed) if func is not torch.device else func("cpu")
+        return func(*map(_on_cpu, args), **changed)
 
 
 def _on_cpu(value: Any) -> Any:
