@@ -424,3 +424,13 @@ def test_two_processes_of_one_rank_do_not_overwrite_each_other(tmp_path: Path) -
     assert sorted(path.name for path in tmp_path.iterdir()) == ["run.2.json", "run.json"]
     assert read_facts(tmp_path)[0]["random"]["torch_seed"] == 0
     assert json.loads((tmp_path / "run.2.json").read_text())["random"]["torch_seed"] == 9
+
+
+def test_attention_that_drops_nothing_draws_no_random_numbers() -> None:
+    from npuport.precision.preflight.training_facts import RandomCalls
+
+    q = torch.randn(1, 2, 4, 8)
+    for dropout, number in ((0.0, 0), (0.5, 1)):
+        with RandomCalls() as counting:
+            torch.nn.functional.scaled_dot_product_attention(q, q, q, dropout_p=dropout)
+        assert min(sum(counting.counts.values()), 1) == number

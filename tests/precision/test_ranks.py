@@ -19,6 +19,7 @@ from torch import Tensor  # noqa: E402
 
 from npuport.cli.precision_compare import compare_folders  # noqa: E402
 from npuport.cli.precision_ranks import check_ranks  # noqa: E402
+from npuport.errors import UserError  # noqa: E402
 from npuport.precision.operators.calls import Step, read_step, step_file, write_step  # noqa: E402
 from npuport.precision.operators.collectives import CollectiveCheck, check_collectives  # noqa: E402
 from npuport.precision.operators.drift import find_drift  # noqa: E402
@@ -277,3 +278,8 @@ def test_a_wrong_collective_of_two_npus_is_named_and_right_ones_are_not(
     assert wrong.count("c10d.allreduce_") == 1 and "(backward, call " in wrong and "on rank 1" in wrong
     assert " and 5 more (optimizer, call " in wrong
     assert "c10d" not in after and "begin the step with different values" in after
+
+
+def test_a_dump_of_one_rank_is_refused(whole: Path) -> None:
+    with pytest.raises(UserError, match="one rank only"):
+        check_ranks(whole, as_json=False)

@@ -172,7 +172,10 @@ def ranks(
 @app.command("check-ops", short_help="Judge every recorded operator call alone.")
 @guard()
 def check_ops(
-    dump: Annotated[Path, typer.Argument(metavar="DUMP", help="The recorded steps of a run, or the file of one step.")],
+    dump: Annotated[
+        Path,
+        typer.Argument(metavar="DUMP", help="The recorded steps of a run or one of them, or a dump of msprobe."),
+    ],
     *,
     only: Annotated[
         str, typer.Option("--only", metavar="GLOB", help="Only these operators or modules, such as layers.7.attn.")

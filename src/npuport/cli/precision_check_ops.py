@@ -36,27 +36,28 @@ def check_folder(
     dump: Path, only: str, device: str, reference: Path | None, repro: Path | None, as_json: bool
 ) -> int:  # fmt: skip
     """Check the calls of every step of a folder, or of one file; the exit code."""
-    from npuport.precision.dumps import recorded_steps
-    from npuport.precision.operators.calls import read_step
-
     if device:
         _require(device)
-    files = {(0, 0): dump} if dump.is_file() else dict(sorted(recorded_steps(dump).items()))
-    others = {} if reference is None else {(0, 0): reference} if reference.is_file() else recorded_steps(reference)
+    files = _files(dump)
+    others = {} if reference is None else _files(reference)
     if reference is not None and not files.keys() & others.keys():
         raise UserError(
             "{reference} and {candidate} have no recorded step in common.", reference=reference, candidate=dump
         )
     checked = []
     for key, path in files.items():
-        step = read_step(path)
+        step = _read(path)
+        if repro is not None and step.has_apis:
+            raise UserError(
+                "--repro writes scripts of operators, and {path} has calls of APIs: leave it out.", path=path
+            )
         if not step.has_tensors and not device:
             raise UserError(
                 "{path} holds statistics only: give --device, and each call is executed there with values generated in "
                 "the recorded range.",
                 path=path,
             )
-        other = read_step(others[key]) if key in others else None
+        other = _read(others[key]) if key in others else None
         checked.append(_check(step, only, device, other, repro))
     if not any(one.counts for one in checked):
         raise UserError("{path} has no call that --only {pattern} means.", path=dump, pattern=only)
@@ -65,6 +66,25 @@ def check_folder(
     else:
         print("\n".join(line for one in checked for line in _as_text(one)))
     return FINDINGS if any(one.failures for one in checked) else CLEAN
+
+
+def _files(dump: Path) -> dict[tuple[int, int], Path]:
+    """The steps of a dump, ours or msprobe's, by step and rank."""
+    from npuport.precision.dumps import steps_in
+
+    if dump.is_file() and dump.suffix != ".json":
+        return {(0, 0): dump}
+    return dict(sorted(steps_in(dump).items()))
+
+
+def _read(path: Path) -> Step:
+    if path.suffix != ".json":
+        from npuport.precision.operators.calls import read_step
+
+        return read_step(path)
+    from npuport.precision.msprobe.steps import read_api_calls
+
+    return read_api_calls(path)
 
 
 def _require(device: str) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from npuport.cli.shared import CLEAN, FINDINGS
+from npuport.errors import UserError
 
 if TYPE_CHECKING:
     from npuport.findings import Sentence
@@ -37,6 +38,12 @@ class CheckedStep:
 def check_ranks(folder: Path, as_json: bool) -> int:
     """Check each step of which several ranks were recorded; the exit code."""
     checked = list(checked_steps(folder))
+    if not any(len(one.ranks) > 1 for one in checked):
+        raise UserError(
+            "{path} holds one rank only, and ranks are checked against one another: record a job that has "
+            "several, without --dump-ranks.",
+            path=folder,
+        )
     if as_json:
         print(json.dumps([_as_json(one) for one in checked], ensure_ascii=False, indent=2))
     else:

@@ -39,6 +39,12 @@ def substitute(reference: Path, command: Sequence[str], step: int, as_json: bool
         inside = {**os.environ, PLAN: str(plan), "PYTHONPATH": first(STARTUP, "PYTHONPATH")}
         code = subprocess.run(command, env=inside, check=False, stdout=2).returncode
         errors = read_errors(found)
+    if not errors and code:
+        raise UserError(
+            "The run ended with exit code {code} before a module was called as in the reference: see what it says "
+            "above.",
+            code=code,
+        )
     if not errors:
         raise UserError("No module of the run was called as in the reference (exit code {code}).", code=code)
     far = {rank: _far(many) for rank, many in errors.items()}

@@ -18,6 +18,7 @@ _RUNS_ON = {"npu": "npu", "composite": "composite", "composite_explicit": "compo
 # Kernels of op-plugin that are registered for the NPU but call the CPU's implementation in some or all cases.
 _CPU_INSIDE = frozenset(
     {
+        "_fused_adam_",  # before Ascend950 (measured: fused_operators.csv, torch.optim.Adam)
         "_masked_softmax",
         "_transform_bias_rescale_qkv",
         "adaptive_max_pool3d",

@@ -13,6 +13,19 @@ CHECKING_SENTENCES = {
     "an argument was not recorded ({what})": "有一个参数未被记录（{what}）",
     "the values of a tensor were not recorded": "有张量的数值未被记录",
     "no result was recorded": "没有记录结果",
+    "it gave no tensor": "未产生张量",
+    "its indexes are not told apart in the dump": "dump 中无法区分其索引",
+    "{name} is no function of this torch": "{name} 不是当前 torch 的函数",
+    "the dump has other gradients than those of its tensors": "dump 中的梯度不是其输入张量的梯度",
+    "--repro writes scripts of operators, and {path} has calls of APIs: leave it out.": (
+        "--repro 只为算子写脚本，而 {path} 记录的是 API 调用：请去掉该选项。"
+    ),
+    "{path} has no calls of APIs (it is of level {level}): record them with msprobe's level L1 or mix.": (
+        "{path} 没有 API 调用（级别为 {level}）：请以 msprobe 的 L1 或 mix 级别采集。"
+    ),
+    "{path} has no tensors (its task is {task}): record them with msprobe's task tensor.": (
+        "{path} 没有张量（任务为 {task}）：请以 msprobe 的 tensor 任务采集。"
+    ),
     "its shape is {shape}, that of the CPU {other}": "形状为 {shape}，CPU 结果为 {other}",
     "{number} of {total} values are finite and should not be, or are not and should": (
         "{total} 个值中有 {number} 个本不应有限却有限，或本应有限却不是"
@@ -141,6 +154,9 @@ CHECKING_SENTENCES = {
     ),
     "{path} has no step {step}: give one that it has with --step.": (
         "{path} 中没有第 {step} 步：请用 --step 给出其中已有的步。"
+    ),
+    "The run ended with exit code {code} before a module was called as in the reference: see what it says above.": (
+        "运行在任何模块按参考方式被调用之前就以退出码 {code} 结束：请看上面的输出。"
     ),
     "No module of the run was called as in the reference (exit code {code}).": (
         "运行中没有模块与参考运行的调用相同（退出码 {code}）。"

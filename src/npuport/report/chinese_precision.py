@@ -99,6 +99,10 @@ PRECISION_SENTENCES = {
     "its gradients are the same on all ranks, but not what the optimizer made of them": (
         "各 rank 的梯度相同，但优化器得到的结果不同"
     ),
+    (
+        "{path} holds one rank only, and ranks are checked against one another: record a job that has "
+        "several, without --dump-ranks."
+    ): "{path} 只有一个 rank，而检查需要各 rank 相互对照：请记录有多个 rank 的作业，且不加 --dump-ranks。",
     "its gradients differ between the ranks: they were not reduced, or not to the same": (
         "各 rank 的梯度不同：没有做规约，或规约结果不一致"
     ),

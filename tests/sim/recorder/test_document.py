@@ -161,6 +161,8 @@ def test_memory_against_the_chips() -> None:
         ("aten::mm", ["float64"], "Ascend310B1", "untested"),  # nobody measured its operators
         ("aten::mm", ["bfloat16"], "Ascend910B3", "native"),
         ("aten::logit", ["float32"], "Ascend910B3", "partly_cpu"),
+        ("aten::_fused_adam_", ["float32"], "Ascend910B3", "partly_cpu"),
+        ("aten::_fused_adamw_", ["float32"], "Ascend910B3", "native"),
         ("aten::copy_", ["float64"], "Ascend910B3", "native"),
         ("aten::nothing_of_this_name", [], "Ascend910B3", "unknown"),
     ],

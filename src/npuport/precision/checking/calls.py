@@ -73,7 +73,7 @@ def check_call(call: Call, step: Step, device: str = "", reference: tuple[Call, 
     recorded range, and what ``device`` makes of them is judged.
     """
     if not call.outputs:
-        return CallCheck(call, "not judged", reason=say("no result was recorded"))
+        return CallCheck(call, "not judged", reason=say("it gave no tensor"))
     try:
         recorded = _recorded(call, step) if step.has_tensors else []
         step = step if step.has_tensors else generated(call, step)
@@ -95,7 +95,10 @@ def check_call(call: Call, step: Step, device: str = "", reference: tuple[Call, 
 def _recorded(call: Call, step: Step) -> list[torch.Tensor]:
     if any(ref.storage not in step.storages for ref in call.outputs):
         raise NotExecutableError(say("the values of a tensor were not recorded"))
-    return [step.tensor(ref) for ref in call.outputs]
+    try:
+        return [step.tensor(ref) for ref in call.outputs]
+    except KeyError as error:
+        raise NotExecutableError(say("the values of a tensor were not recorded")) from error
 
 
 def _measured(call: Call, step: Step) -> dict[int, Measures]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -31,11 +32,40 @@ def read_step_of_msprobe(file: Path) -> Step:
     Raises:
         UserError: the file is missing, not whole, or holds no call (task "structure").
     """
+    return as_step(*_read(file))
+
+
+def _read(file: Path) -> tuple[Dump, int, int]:
+    """(the dump, its step, its rank)."""
     ((place, _),) = find_dumps(file).items()
     dump = read_dump(file)
     if not dump.data:
         raise UserError("{path} holds no call: msprobe recorded the structure only.", path=file)
-    return as_step(dump, *place)
+    return dump, *place
+
+
+def read_api_calls(file: Path) -> Step:
+    """The API calls that a dump.json with tensors holds, to be executed alone.
+
+    Raises:
+        UserError: the file is missing, not whole, or has no APIs or no tensors.
+    """
+    dump, *place = _read(file)
+    if not any(isinstance(parsed(name), ApiName) for name in dump.data):
+        raise UserError(
+            "{path} has no calls of APIs (it is of level {level}): record them with msprobe's level L1 or mix.",
+            path=file,
+            level=dump.level or "?",
+        )
+    if not dump.tensors.is_dir():
+        raise UserError(
+            "{path} has no tensors (its task is {task}): record them with msprobe's task tensor.",
+            path=file,
+            task=dump.task or "?",
+        )
+    step = as_step(dump, *place)
+    calls = [call for call in step.calls if not call.operator.startswith(("Module.", "Cell.", "saved."))]
+    return replace(step, calls=calls, has_apis=True)
 
 
 def as_step(dump: Dump, step: int = 0, rank: int = 0) -> Step:

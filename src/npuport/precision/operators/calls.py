@@ -89,7 +89,9 @@ class Step:
     storage number is where that is known, such as "parameter layers.0.weight", "buffer mask", "gradient of
     layers.0.weight" or "exp_avg of layers.0.weight"; of a tensor that is divided among ranks with SHARD in front.
     ``modules`` are in the order in which they were entered.
-    Either ``storages`` or ``statistics`` is empty, by what was recorded.
+    Either ``storages`` or ``statistics`` is empty, by what was recorded. ``has_apis``: the calls are Python functions
+    of torch, such as "Functional.linear.3", as msprobe records them; a backward call has the arguments and keywords of
+    its forward call as the keyword "forward".
     """
 
     calls: list[Call]
@@ -100,6 +102,7 @@ class Step:
     statistics: dict[TensorRef, Statistics] = field(default_factory=dict, repr=False)
     names: dict[int, str] = field(default_factory=dict, repr=False)
     modules: list[ModuleCall] = field(default_factory=list, repr=False)
+    has_apis: bool = False
 
     @property
     def has_tensors(self) -> bool:

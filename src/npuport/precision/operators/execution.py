@@ -61,6 +61,8 @@ def execute(
         NotExecutableError: the operator is random, a collective, has neither kernel on ``device`` nor formula or fails
             there, or an argument was not recorded.
     """
+    if step.has_apis:
+        return _by_api(call, step, floating, device, change)
     namespace, _, rest = call.operator.partition(".")
     name, _, overload = rest.partition(".")
     if namespace in ("c10d", "_c10d_functional", "c10d_functional"):
@@ -75,7 +77,7 @@ def execute(
     inputs = _Inputs(step, floating, device, change)
     try:
         function = getattr(getattr(getattr(torch.ops, namespace), name), overload)
-        if torch.Tag.nondeterministic_seeded in function.tags and not _drops_nothing(function, call):
+        if draws(function, call.arguments, call.keywords):
             raise NotExecutableError(say("random"))
         arguments = [inputs.value(value) for value in call.arguments]
         keywords = {key: inputs.value(value) for key, value in call.keywords.items()}
@@ -84,6 +86,23 @@ def execute(
     except _FAILURES as error:
         raise _failed(error) from error
     return list(_tensors(with_written(function, arguments, keywords, result)))
+
+
+def _by_api(
+    call: Call, step: Step, floating: torch.dtype | None, device: str, change: Change | None
+) -> list[torch.Tensor]:
+    from npuport.precision.operators.apis import result_of
+
+    inputs = _Inputs(step, floating, device, change)
+    try:
+        keywords = {key: inputs.value(value) for key, value in call.keywords.items()}
+        made = result_of(call, tuple(inputs.value(value) for value in call.arguments), keywords)
+        results = list(_parts(made))
+    except UncoveredError as error:
+        raise NotExecutableError(error.reason) from error
+    except _FAILURES as error:
+        raise _failed(error) from error
+    return [_completed(one, ref, step) for one, ref in zip(results, call.outputs, strict=False)]
 
 
 def _failed(error: Exception) -> NotExecutableError:
@@ -142,13 +161,16 @@ def _completed(result: torch.Tensor | Partly, ref: TensorRef, step: Step) -> tor
     return torch.where(known, result.values, step.tensor(ref).to(result.values.dtype))
 
 
-def _drops_nothing(function: Any, call: Call) -> bool:
-    """Whether an operator draws random numbers for a dropout only, as attention does, and drops nothing."""
+def draws(function: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> bool:
+    """Whether a call draws random numbers: not where an operator draws for a dropout only, as attention does, and
+    drops nothing."""
+    if torch.Tag.nondeterministic_seeded not in function.tags:
+        return False
     for position, one in enumerate(function._schema.arguments):
         if one.name == "dropout_p":
-            given = call.arguments[position] if position < len(call.arguments) else one.default_value
-            return bool(call.keywords.get(one.name, given) == 0)
-    return False
+            given = arguments[position] if position < len(arguments) else one.default_value
+            return bool(keywords.get(one.name, given) != 0)
+    return True
 
 
 class _Inputs:
@@ -161,7 +183,10 @@ class _Inputs:
         if isinstance(value, TensorRef):
             if value.storage not in self._step.storages:
                 raise NotExecutableError(say("the values of a tensor were not recorded"))
-            return self._tensor(self._step.tensor(value))
+            try:
+                return self._tensor(self._step.tensor(value))
+            except KeyError as error:
+                raise NotExecutableError(say("the values of a tensor were not recorded")) from error
         if isinstance(value, tuple) and value and isinstance(value[0], str) and len(value) == 2:
             what, name = value
             if what == "dtype":
@@ -174,6 +199,8 @@ class _Inputs:
                 raise NotExecutableError(say("an argument was not recorded ({what})", what=name))
         if isinstance(value, list | tuple):
             return type(value)(self.value(one) for one in value)
+        if isinstance(value, dict):
+            return {key: self.value(one) for key, one in value.items()}
         return value
 
     def _tensor(self, tensor: torch.Tensor) -> torch.Tensor:

@@ -11,6 +11,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from npuport.precision.following import tensors_in, unseen
+from npuport.precision.operators.execution import draws
 from npuport.precision.preflight.machine_facts import plain, short_hash
 
 _ROWS = 512  # of a batch whose samples are told apart
@@ -195,7 +196,7 @@ class RandomCalls(TorchDispatchMode):  # type: ignore[misc]  # torch gives it no
         self.counts: dict[str, int] = {}
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if torch.Tag.nondeterministic_seeded in func.tags:
+        if draws(func, args, kwargs or {}):
             name = str(func)
             self.counts[name] = self.counts.get(name, 0) + 1
         return func(*args, **(kwargs or {}))
