@@ -52,7 +52,8 @@ def result_of(call: Call, arguments: tuple[Any, ...], keywords: dict[str, Any]) 
     if call.phase != "backward":
         with torch.no_grad(), _NoDraws():
             return function(*arguments, **keywords)
-    return _gradients(function, *keywords["forward"], arguments, [ref.shape for ref in references(call.result)])
+    given, named = keywords["forward"]
+    return _gradients(function, given, named, arguments, [ref.shape for ref in references(call.result)])
 
 
 def _gradients(
@@ -71,8 +72,8 @@ def _gradients(
         made = torch.utils._pytree.tree_leaves(function(*given, **named))
     pairs = [(one, grad) for one, grad in zip(made, grads, strict=False) if isinstance(grad, torch.Tensor)]
     nodes = [node for node, _ in pairs[0][0].grad_fn.next_functions if node is not None] if pairs else []
-    places = [getattr(node, "variable", None) for node in nodes]
-    if len(pairs) != 1 or any(one is None for one in places) or [tuple(one.shape) for one in places] != shapes:
+    places = [node.variable for node in nodes if hasattr(node, "variable")]
+    if len(pairs) != 1 or len(places) < len(nodes) or [tuple(one.shape) for one in places] != shapes:
         raise NotExecutableError(say("the dump has other gradients than those of its tensors"))
     return list(torch.autograd.grad(pairs[0][0], places, pairs[0][1]))
 
