@@ -8,7 +8,7 @@ once.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -133,6 +133,58 @@ class Step:
         return found
 
 
+Plain = tuple[Any, ...]
+
+
+@dataclass
+class Recorded:
+    """A step as its file has it, of plain values: what is recorded is made in this form, which takes a third of the
+    time. A reference is ("tensor", storage, dtype, shape, stride, offset), a tuple has "tuple" in front."""
+
+    calls: list[Plain]
+    storages: dict[int, torch.Tensor] = field(repr=False)
+    step: int
+    rank: int
+    device: str
+    statistics: list[tuple[Plain, Plain]]
+    names: dict[int, str]
+    modules: list[Plain]
+
+    def decoded(self) -> Step:
+        return Step(
+            [_call(entry) for entry in self.calls],
+            self.storages,
+            self.step,
+            self.rank,
+            self.device,
+            {_decoded(ref): Statistics(*values) for ref, values in self.statistics},
+            self.names,
+            [_module(entry) for entry in self.modules],
+        )
+
+
+def references_in(value: Any) -> Iterator[Plain]:
+    """Every reference in nested values of this form, in order."""
+    if isinstance(value, tuple) and value and value[0] == "tensor":
+        yield value
+    elif isinstance(value, tuple | list | dict):
+        for one in value.values() if isinstance(value, dict) else value:
+            yield from references_in(one)
+
+
+def encoded(step: Step) -> Recorded:
+    return Recorded(
+        [_plain_call(call) for call in step.calls],
+        step.storages,
+        step.step,
+        step.rank,
+        step.device,
+        [(_encoded(ref), one.values()) for ref, one in step.statistics.items()],
+        step.names,
+        [_plain_module(one) for one in step.modules],
+    )
+
+
 def references(value: Any) -> list[TensorRef]:
     """Every tensor in nested values, in order."""
     found: list[TensorRef] = []
@@ -156,26 +208,16 @@ def step_file(folder: Path, step: int, rank: int) -> Path:
     return folder / f"step{step}" / f"rank{rank}.pt"
 
 
-def write_step(folder: Path, step: Step) -> Path:
+def write_step(folder: Path, step: Step | Recorded) -> Path:
     """Write a step aside, then rename: a run that is killed leaves whole steps only."""
     import torch
 
     from npuport.precision.operators.plain_file import PlainPickle
 
+    recorded = step if isinstance(step, Recorded) else encoded(step)
     path = step_file(folder, step.step, step.rank)
     path.parent.mkdir(parents=True, exist_ok=True)
-    document = {
-        "npuport": FORMAT,
-        "step": step.step,
-        "rank": step.rank,
-        "device": step.device,
-        "calls": [_plain(call) for call in step.calls],
-        "storages": step.storages,
-        "statistics": [(_encoded(ref), _plain_statistics(one)) for ref, one in step.statistics.items()],
-        "names": step.names,
-        "modules": [_plain_module(one) for one in step.modules],
-    }
-    torch.save(document, aside(path), pickle if step.storages else PlainPickle)
+    torch.save({"npuport": FORMAT, **vars(recorded)}, aside(path), pickle if recorded.storages else PlainPickle)
     aside(path).replace(path)
     return path
 
@@ -215,21 +257,12 @@ def read_step(path: Path) -> Step:
             known=FORMAT,
         )
     try:
-        return Step(
-            [_call(entry) for entry in document["calls"]],
-            document["storages"],
-            document["step"],
-            document["rank"],
-            document["device"],
-            {_decoded(ref): Statistics(*values) for ref, values in document["statistics"]},
-            document["names"],
-            [_module(entry) for entry in document["modules"]],
-        )
+        return Recorded(**{name: value for name, value in document.items() if name != "npuport"}).decoded()
     except (KeyError, IndexError, TypeError, ValueError) as error:
         raise UserError("{path} is no recorded step: it is damaged, or holds something else.", path=path) from error
 
 
-def _plain(call: Call) -> tuple[Any, ...]:
+def _plain_call(call: Call) -> tuple[Any, ...]:
     values = (_encoded(value) for value in (call.arguments, dict(call.keywords), call.result))
     return (call.index, call.operator, call.module, call.phase, *values, call.line)
 
@@ -239,7 +272,7 @@ def _call(entry: tuple[Any, ...]) -> Call:
     return Call(entry[0], entry[1], entry[2], entry[3], arguments, keywords, result, entry[7])
 
 
-def _plain_module(call: ModuleCall) -> tuple[Any, ...]:
+def _plain_module(call: ModuleCall) -> Plain:
     values = (_encoded(value) for value in (call.arguments, dict(call.keywords), call.result))
     return (call.path, call.class_name, call.phase, *values, call.first, call.last)
 
@@ -247,10 +280,6 @@ def _plain_module(call: ModuleCall) -> tuple[Any, ...]:
 def _module(entry: tuple[Any, ...]) -> ModuleCall:
     arguments, keywords, result = (_decoded(value) for value in entry[3:6])
     return ModuleCall(entry[0], entry[1], entry[2], arguments, keywords, result, entry[6], entry[7])
-
-
-def _plain_statistics(one: Statistics) -> tuple[Any, ...]:
-    return (one.max, one.min, one.mean, one.norm, one.nans, one.infs, one.checksum)
 
 
 def _encoded(value: Any) -> Any:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from statistics import median
 
 from npuport.findings import Sentence, say
-from npuport.precision.operators.calls import Call, Step, TensorRef
+from npuport.precision.operators.calls import Call, Recorded, Step, TensorRef
 
 _ENOUGH = 5  # losses that tell what is usual
 _REMEMBERED = 50
@@ -24,9 +24,9 @@ class Condition:
         self._is_spike = name == "spike"
         self._losses: list[float] = []
 
-    def met(self, step: Step, losses: list[float]) -> Sentence | None:
+    def met(self, step: Recorded, losses: list[float]) -> Sentence | None:
         """Why this step is one that is looked for; ``losses`` are the scalars that its backward passes began at."""
-        return self._spike(losses) if self._is_spike else not_finite(step, losses)
+        return self._spike(losses) if self._is_spike else not_finite(step.decoded(), losses)
 
     def _spike(self, losses: list[float]) -> Sentence | None:
         if not losses:

@@ -6,9 +6,11 @@ from typing import Protocol
 
 import torch
 
-from npuport.precision.operators.calls import TensorRef
-from npuport.precision.operators.statistics import Statistics
+from npuport.precision.operators.calls import Plain
 from npuport.precision.operators.summing import Awaited, is_dense
+
+Kept = tuple[dict[int, torch.Tensor], list[tuple[Plain, Plain]]]
+"""(storages by number, statistics with their references), as a step's file has them."""
 
 
 class Keeper(Protocol):
@@ -16,10 +18,10 @@ class Keeper(Protocol):
 
     def storage(self, number: int, tensor: torch.Tensor) -> None: ...
 
-    def view(self, ref: TensorRef, tensor: torch.Tensor) -> None: ...
+    def view(self, ref: Plain, tensor: torch.Tensor) -> None: ...
 
-    def take(self) -> tuple[dict[int, torch.Tensor], dict[TensorRef, Statistics]]:
-        """What was kept since the last time: (storages by number, statistics by reference)."""
+    def take(self) -> Kept:
+        """What was kept since the last time."""
 
 
 class Tensors:
@@ -32,12 +34,12 @@ class Tensors:
         whole = torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(tensor.untyped_storage())
         self._storages[number] = whole.to("cpu", copy=True)
 
-    def view(self, ref: TensorRef, tensor: torch.Tensor) -> None:
+    def view(self, ref: Plain, tensor: torch.Tensor) -> None:
         """A view is told by its storage."""
 
-    def take(self) -> tuple[dict[int, torch.Tensor], dict[TensorRef, Statistics]]:
+    def take(self) -> Kept:
         taken, self._storages = self._storages, {}
-        return taken, {}
+        return taken, []
 
 
 class Summaries:
@@ -48,22 +50,23 @@ class Summaries:
 
     def __init__(self, *, with_checksum: bool = False) -> None:
         self._awaited = Awaited(with_checksum=with_checksum)
-        self._views: list[tuple[TensorRef, object]] = []
+        self._views: list[tuple[Plain, object]] = []
         self._known: set[object] = set()
 
     def storage(self, number: int, tensor: torch.Tensor) -> None:
         """A storage is told by its views."""
 
-    def view(self, ref: TensorRef, tensor: torch.Tensor) -> None:
-        is_one_stretch = tensor.is_contiguous() or is_dense(ref.shape, ref.stride)
-        key = (ref.storage, ref.dtype, ref.offset, tensor.numel()) if is_one_stretch else ref
+    def view(self, ref: Plain, tensor: torch.Tensor) -> None:
+        _, number, dtype, shape, stride, offset = ref
+        is_one_stretch = tensor.is_contiguous() or is_dense(shape, stride)
+        key = (number, dtype, offset, tensor.numel()) if is_one_stretch else ref
         self._views.append((ref, key))
         if key not in self._known:
             self._known.add(key)
             self._awaited.add(key, tensor)
 
-    def take(self) -> tuple[dict[int, torch.Tensor], dict[TensorRef, Statistics]]:
-        known = self._awaited.fetch()
-        taken = {ref: known[key] for ref, key in self._views}
+    def take(self) -> Kept:
+        known = {key: one.values() for key, one in self._awaited.fetch().items()}
+        taken = [(ref, known[key]) for ref, key in self._views]
         self._views, self._known = [], set()
         return {}, taken

@@ -17,7 +17,7 @@ from torch.nn.modules.module import register_module_forward_hook, register_modul
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from npuport.precision.operators import communication
-from npuport.precision.operators.calls import Call, Step, TensorRef
+from npuport.precision.operators.calls import ModuleCall, Plain, Recorded, Step, references_in
 from npuport.precision.operators.execution import joined, written_arguments
 from npuport.precision.operators.keeping import Keeper, Tensors
 from npuport.precision.operators.modules import Modules
@@ -28,6 +28,11 @@ _node, _next_sequence = torch._C._current_autograd_node, torch.autograd._get_seq
 _MARK = "_npuport_known"  # attribute of storages
 _NOT_OF_THE_RUN = ("profiler", "npuport_sim")  # namespaces whose operators compute nothing of the training
 _OWN_CODE = ("site-packages", "dist-packages", "/lib/python3", "/npuport/", "<frozen", "<string>")
+
+
+_FORKS: list[None] = []
+"""One for each fork between the first process and this one: to ask for its number takes longer, at each call."""
+os.register_at_fork(after_in_child=lambda: _FORKS.append(None))
 
 
 class Recorder(TorchDispatchMode):  # type: ignore[misc]  # torch gives it no type
@@ -42,13 +47,13 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]  # torch gives it no ty
         self._keeper = keeper if keeper is not None else Tensors()
         self._scope = scope if scope is not None else Scope()
         self._is_everything = self._scope.is_everything
-        self._process = os.getpid()
-        self._calls: list[Call] = []
+        self._forks = len(_FORKS)
+        self._calls: list[Plain] = []
         self._step = object()
-        self._refs: dict[tuple[Any, ...], TensorRef] = {}
+        self._refs: dict[tuple[Any, ...], Plain] = {}
         self._next_storage = 0
         self._kept: set[int] = set()
-        self._awaited: dict[int, tuple[TensorRef, torch.Tensor]] = {}
+        self._awaited: dict[int, tuple[Plain, torch.Tensor]] = {}
         self._is_early = False
         self._modules = Modules()
         self._names: dict[int, str] = {}
@@ -58,12 +63,16 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]  # torch gives it no ty
 
     def take(self, step: int, rank: int) -> Step:
         """The step that was recorded until now."""
+        return self.recorded(step, rank).decoded()
+
+    def recorded(self, step: int, rank: int) -> Recorded:
+        """The same as the step's file has it."""
         self._name(self._modules.names())
         for ref, tensor in self._awaited.values():
             self._keep(ref, tensor)
         storages, statistics = self._keeper.take()
-        modules = self._modules.take()
-        taken = Step(self._calls, storages, step, rank, self._device, statistics, self._names, modules)
+        modules = [tuple(getattr(one, name) for name in ModuleCall.__slots__) for one in self._modules.take()]
+        taken = Recorded(self._calls, storages, step, rank, self._device, statistics, self._names, modules)
         self._calls, self._names, self._refs, self._step, self._next_storage = [], {}, {}, object(), 0
         self._awaited, self._kept = {}, set()
         self._of_sequence.clear()
@@ -85,7 +94,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]  # torch gives it no ty
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        if self._process != os.getpid():  # a worker of a data loader, forked while recording
+        if self._forks != len(_FORKS):  # a worker of a data loader, forked while recording
             return func(*args, **kwargs)
         for one in types:
             if not _is_plain(one):
@@ -98,7 +107,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]  # torch gives it no ty
             return func(*args, **kwargs)
         module, phase, line = self._place()
         is_recorded = self._is_everything or self._scope.holds(facts.name, module, phase)
-        arguments, keywords = (self._values(args), self._values(kwargs)) if is_recorded else ((), {})
+        given: Plain = (self._values(args), self._values(kwargs)) if is_recorded else ()
         result = func(*args, **kwargs)
         if type(result) is not torch.Tensor and communication.is_pretended(type(result)):
             return result
@@ -109,12 +118,12 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]  # torch gives it no ty
         if not is_recorded:
             return result
         if facts.is_collective:
-            arguments = communication.with_group(func, arguments)
-            given = self._soon(communication.results_of(facts.name, args, result))
+            given = ("tuple", *communication.with_group(func, given[0][1:])), given[1]
+            made = self._soon(communication.results_of(facts.name, args, result))
         else:
             is_told = not written or (len(written) == 1 and written[0] is result)
-            given = self._values(result if is_told else joined(result, written))
-        self._calls.append(Call(len(self._calls), facts.name, module, phase, arguments, keywords, given, line))
+            made = self._values(result if is_told else joined(result, written))
+        self._calls.append((len(self._calls), facts.name, module, phase, *given, made, line))
         return result
 
     def _place(self) -> tuple[str, str, str]:
@@ -136,13 +145,14 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]  # torch gives it no ty
             self._of_sequence[sequence] = self._modules.path, _line()
 
     def _values(self, value: Any) -> Any:
+        """A value as the step's file has it."""
         kind = type(value)
         if kind is torch.Tensor:  # the most frequent first: this is called for each argument
             return self._reference(value)
         if kind in AS_THEY_ARE:
             return value
         if kind is tuple:
-            return tuple([self._values(one) for one in value])
+            return ("tuple", *[self._values(one) for one in value])
         if kind is list:
             return [self._values(one) for one in value]
         if kind is dict:
@@ -165,11 +175,11 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]  # torch gives it no ty
         last."""
         known = self._known(tensor) if self._awaited else None
         number = known.numbers[-1] if known is not None and known.numbers else -1
-        return number in self._awaited and any(ref.storage == number for ref in self._calls[-1].outputs)
+        return number in self._awaited and number in [ref[1] for ref in references_in(self._calls[-1][6])]
 
     def _reference(self, tensor: torch.Tensor) -> Any:
         kind: Any = type(tensor)
-        if not _is_plain(kind):
+        if kind is not torch.Tensor and not _is_plain(kind):
             return ("object", f"{kind.__name__} {tensor.layout}")
         try:
             storage = tensor.untyped_storage()
@@ -193,21 +203,21 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]  # torch gives it no ty
         number = known.numbers[-1]
         if self._awaited and number in self._awaited and not self._is_early:
             self._keep(*self._awaited.pop(number))
-        key = (number, tensor.dtype, tensor.shape, tensor.stride(), tensor.storage_offset())
+        shape, stride, offset = tensor.shape, tensor.stride(), tensor.storage_offset()
+        key = (number, dtype, shape, stride, offset)
         ref = self._refs.get(key)
         if ref is None:
-            ref = TensorRef(number, _name_of(key[1]), tuple(key[2]), *key[3:])
-            self._refs[key] = ref
+            ref = self._refs[key] = ("tensor", number, _name_of(dtype), tuple(shape), stride, offset)
             if self._is_early:
                 self._awaited[number] = (ref, tensor)
             else:
                 self._keep(ref, tensor)
         return ref
 
-    def _keep(self, ref: TensorRef, tensor: torch.Tensor) -> None:
-        if ref.storage not in self._kept:
-            self._kept.add(ref.storage)
-            self._keeper.storage(ref.storage, tensor)
+    def _keep(self, ref: Plain, tensor: torch.Tensor) -> None:
+        if ref[1] not in self._kept:
+            self._kept.add(ref[1])
+            self._keeper.storage(ref[1], tensor)
         self._keeper.view(ref, tensor)
 
     def _enters(self, module: torch.nn.Module, arguments: tuple[Any, ...]) -> None:

@@ -11,7 +11,7 @@ import torch
 
 from npuport.findings import Sentence, say
 from npuport.precision.following import Follower, follow_steps, rank_of_process
-from npuport.precision.operators.calls import Step
+from npuport.precision.operators.calls import Recorded
 from npuport.precision.operators.conditions import Condition
 from npuport.precision.operators.keeping import Keeper, Summaries, Tensors
 from npuport.precision.operators.options import Options
@@ -40,7 +40,7 @@ class _Session(Follower):
         self._recorder = Recorder(_keeper(options.what), options.scope)
         self._writer = Writer(options.folder)
         self._condition = Condition(options.when) if options.when else None
-        self._before: Step | None = None  # the step before, while a condition is waited for
+        self._before: Recorded | None = None  # the step before, while a condition is waited for
         self._losses: list[torch.Tensor] = []
         self._step = 0
         self._is_over = False
@@ -78,7 +78,7 @@ class _Session(Follower):
             return
         if self._is_recording:
             self._stop()
-            self._handle(self._recorder.take(self._step, rank_of_process()))
+            self._handle(self._recorder.recorded(self._step, rank_of_process()))
         self._step += 1
         self._begin()
 
@@ -98,7 +98,7 @@ class _Session(Follower):
         self._is_recording = False
         self._recorded.close()
 
-    def _handle(self, step: Step) -> None:
+    def _handle(self, step: Recorded) -> None:
         if not self._options.has_rank(step.rank):
             self._is_over = True
             return
@@ -117,7 +117,7 @@ class _Session(Follower):
         self._before, self._is_over = None, True
         _say(say("step {step} is recorded: {reason}", step=self._step, reason=reason))
 
-    def _write(self, step: Step) -> None:
+    def _write(self, step: Recorded) -> None:
         self._writer.write(step)
         self._tell()
 

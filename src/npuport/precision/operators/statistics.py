@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen, for a step makes a thousand, and that takes three times as long
 class Statistics:
     """Statistics of a tensor's values; of a complex tensor its real and imaginary parts are the values, and a bool is
     0 or 1.
@@ -27,3 +27,7 @@ class Statistics:
     nans: int
     infs: int
     checksum: int | None = None
+
+    def values(self) -> tuple[float | int | None, ...]:
+        """Its fields in order, as a file has them."""
+        return (self.max, self.min, self.mean, self.norm, self.nans, self.infs, self.checksum)

@@ -59,9 +59,12 @@ class Awaited:
         """Have the statistics of a tensor computed, which may be written as soon as this returns."""
         size = tensor.numel()
         if 0 < size <= _SMALL:
-            keys, copies = self._waiting.setdefault((tensor.device, tensor.dtype, size), ([], []))
-            keys.append(key)
-            copies.append(values_of(tensor).clone())
+            like = (None if tensor.is_cpu else tensor.device, tensor.dtype, size)
+            waiting = self._waiting.get(like)
+            if waiting is None:
+                waiting = self._waiting[like] = ([], [])
+            waiting[0].append(key)
+            waiting[1].append(values_of(tensor).clone())
             self._bytes += size * tensor.element_size()
             if self._bytes > _HELD:
                 self._compute()
@@ -86,7 +89,11 @@ class Awaited:
     def _compute(self) -> None:
         """Compute those that wait."""
         for keys, copies in self._waiting.values():
-            self._reduce(keys, torch.stack(copies))
+            rows = torch.stack(copies)
+            if rows.is_cpu:
+                self._known.update(zip(keys, _of_rows_here(rows, self._with_checksum), strict=True))
+            else:
+                self._reduce(keys, rows)
         self._waiting, self._bytes = {}, 0
 
     def _reduce(self, keys: list[Any], rows: torch.Tensor) -> None:
@@ -96,10 +103,10 @@ class Awaited:
 
 def values_of(tensor: torch.Tensor) -> torch.Tensor:
     """The values of a strided tensor in one dimension: those of a dense one as they lie in memory, without a copy."""
-    if tensor.is_conj() or tensor.is_neg():
-        tensor = tensor.resolve_conj().resolve_neg()
-    if tensor.is_complex():
-        tensor = torch.view_as_real(tensor)
+    if tensor.dtype.is_complex:
+        tensor = torch.view_as_real(tensor.resolve_conj().resolve_neg())
+    elif tensor.is_neg():
+        tensor = tensor.resolve_neg()
     if tensor.is_contiguous():
         return tensor if tensor.dim() == 1 else tensor.view(-1)
     if is_dense(tuple(tensor.shape), tensor.stride()):
@@ -133,6 +140,8 @@ def _sum(values: torch.Tensor) -> torch.Tensor:
 
 
 def _norm(values: torch.Tensor) -> torch.Tensor:
+    if values.dtype == torch.float32:
+        return torch.linalg.vector_norm(values, dim=-1)
     if not values.is_floating_point():
         values = values.float()
     dtype = torch.float64 if values.dtype == torch.float64 else torch.float32
@@ -145,6 +154,19 @@ def _norms(values: torch.Tensor) -> list[float]:
     if whole in (0, values.numel()):
         return list(_norm(values.view(-1, _STRETCH) if whole else values.view(1, -1)).tolist())
     return _norms(values[:whole]) + _norms(values[whole:])
+
+
+def _of_rows_here(rows: torch.Tensor, with_checksum: bool) -> list[Statistics]:
+    """The statistics of each row on the CPU, where to look at the results is no waiting: most rows are finite."""
+    values, size = _computable(rows), rows.shape[1]
+    checksums = checksums_of(rows).tolist() if with_checksum else [None] * len(rows)
+    columns = [column.tolist() for column in (values.amax(1), values.amin(1), _sum(values), _norm(values))]
+    return [
+        Statistics(float(high), float(low), total / size, norm, 0, 0, checksum)
+        if math.isfinite(high + low) and math.isfinite(total) and math.isfinite(norm)
+        else statistics_of(rows[row], with_checksum=with_checksum)
+        for row, (high, low, total, norm, checksum) in enumerate(zip(*columns, checksums, strict=True))
+    ]
 
 
 def _of_rows(rows: torch.Tensor) -> tuple[torch.Tensor, ...]:

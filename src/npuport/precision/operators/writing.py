@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 
 from npuport.findings import Sentence, say
-from npuport.precision.operators.calls import Step, aside, step_file, write_step
+from npuport.precision.operators.calls import Recorded, aside, step_file, write_step
 
 _SPARE = 1.05  # of the bytes of a step: what the file holds besides
 
@@ -35,7 +35,7 @@ class Writer:
         self.problem: Sentence | None = None
         self.written: list[Written] = []
 
-    def write(self, step: Step) -> None:
+    def write(self, step: Recorded) -> None:
         """Begin to write a step; what goes wrong is told by ``problem``."""
         self.wait()
         if self.problem is None:
@@ -49,7 +49,7 @@ class Writer:
             self._thread.join()
             self._thread = None
 
-    def _obstacle(self, step: Step) -> Sentence | None:
+    def _obstacle(self, step: Recorded) -> Sentence | None:
         path = step_file(self._folder, step.step, step.rank)
         if path.exists():
             return say("{path} is there already, of another process; this one records nothing more.", path=path)
@@ -69,7 +69,7 @@ class Writer:
             )
         return None
 
-    def _write(self, step: Step) -> None:
+    def _write(self, step: Recorded) -> None:
         began = time.perf_counter()
         step.storages = shared(step.storages)
         try:
