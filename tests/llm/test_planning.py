@@ -165,6 +165,7 @@ def test_configurations_say_what_was_planned() -> None:
         assert f"  --{flag}\n" in flags
     assert "--recompute-granularity full" in flags and "--use-distributed-optimizer" in flags
     deep = json.loads(configuration(LLAMA_7B, job, Layout(1, 1, 32, 1, 1, 2, "none", 2, 4), framework("deepspeed")))
+    assert deep["gradient_clipping"] == 1.0
     assert deep["zero_optimization"]["stage"] == 2
     sizes = deep["train_micro_batch_size_per_gpu"], deep["gradient_accumulation_steps"]
     assert sizes[0] * sizes[1] * 32 == deep["train_batch_size"] == 256

@@ -21,10 +21,6 @@ def check_trainer(training: Training) -> Iterator[Contradiction]:
     if training.deepspeed is not None:
         yield from _unlike(training, training.deepspeed)
         yield from check_deepspeed(training, training.deepspeed)
-        if "gradient_clipping" not in training.deepspeed.options:
-            yield contradicts(
-                "deepspeed-clipping", say("{path} has no gradient_clipping", path=training.deepspeed.path.name)
-            )
 
 
 def check_deepspeed(training: Training, deepspeed: Document) -> Iterator[Contradiction]:
@@ -43,6 +39,8 @@ def check_deepspeed(training: Training, deepspeed: Document) -> Iterator[Contrad
         yield contradicts("deepspeed-batch", text)
     if all(node(deepspeed, name).get("enabled") is True for name in ("fp16", "bf16")):
         yield contradicts("deepspeed-precisions", say("fp16 and bf16 are both enabled"))
+    if "gradient_clipping" not in deepspeed.options:
+        yield contradicts("deepspeed-clipping", say("{path} has no gradient_clipping", path=deepspeed.path.name))
     zero = node(deepspeed, "zero_optimization")
     stage = as_number(zero.get("stage", 0))
     for name, least in (("offload_param", 3), ("offload_optimizer", 1)):

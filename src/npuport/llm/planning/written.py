@@ -67,6 +67,8 @@ def _deepspeed(job: Job, layout: Layout) -> dict[str, Any]:
         "train_batch_size": job.global_batch,
         "train_micro_batch_size_per_gpu": layout.micro_batch,
         "gradient_accumulation_steps": layout.micro_batches,
+        # Releases differ in their default, and the Trainer's norm reaches DeepSpeed as "auto" only.
+        "gradient_clipping": 1.0,
         "bf16": {"enabled": True},
         "zero_optimization": stage,
     }
