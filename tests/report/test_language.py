@@ -12,6 +12,7 @@ import pytest
 
 import npuport
 from npuport.cli.check_config import QUANTITIES
+from npuport.cli.data_check import MEANINGS
 from npuport.errors import UserError
 from npuport.facts import all_config_checks, all_environment_checks, all_package_faults, all_preflight_checks
 from npuport.findings import Applicability
@@ -64,7 +65,7 @@ def sentences() -> set[str]:
     found |= {entry.why for entry in all_environment_checks()}
     found |= {text for fault in all_package_faults() for text in (fault.cause, fault.fix)}
     found |= {text for check in all_preflight_checks() for text in (check.why, check.next_step)}
-    found |= {check.next_step for check in all_config_checks()} | set(QUANTITIES.values())
+    found |= {check.next_step for check in all_config_checks()} | set(QUANTITIES.values()) | set(MEANINGS.values())
     found |= set(get_args(Purpose)) - {"unknown"}
     return found - MADE_ELSEWHERE
 

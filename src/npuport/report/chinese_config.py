@@ -1,4 +1,4 @@
-"""Chinese sentences of `npuport check-config` and of what published trainings used."""
+"""Chinese sentences of `npuport check-config` and `npuport data check`."""
 
 from __future__ import annotations
 
@@ -79,26 +79,43 @@ CONFIG_SENTENCES = {
     ),
     "The least rate must not be above the peak.": "最小学习率不能大于峰值。",
     "With TP 1 it has no effect: Megatron switches it off.": ("TP 为 1 时它不起作用：Megatron 会将其关闭。"),
+    "a dialogue without an answer: nothing is learned of it": ("对话中没有回答：学不到东西"),
     "a global batch of {batch} is not divisible by micro-batch {micro} x DP {data} ({devices} devices)": (
         "全局批次 {batch} 不能被 micro-batch {micro} x DP {data} 整除（{devices} 个设备）"
     ),
     "a hidden size of {hidden} is not divisible by {heads} heads": ("隐藏层大小 {hidden} 不能被 {heads} 个头整除"),
+    "a label outside of the vocabulary": "标签超出词表",
+    "a message, text or list of ids is missing, or of another type": ("缺少消息、文本或 id 列表，或类型不对"),
     "a model of unknown size": "大小未知的模型",
+    "a role that no chat template knows": "对话模板不认识的角色",
     "a sequence of {sequence} over CP {context}": ("序列长度 {sequence}，CP 为 {context}"),
     "a sequence of {sequence}, but {positions} positions at most": (
         "序列长度为 {sequence}，但最多只有 {positions} 个位置"
     ),
+    "an empty text or answer": "文本或回答为空",
+    "an id outside of the vocabulary": "id 超出词表",
+    "as many labels as ids are wanted": "标签数应与 id 数相同",
     "continued pretraining": "继续预训练",
+    "every label is ignored (-100): nothing is learned of it": ("所有标签都被忽略（-100）：学不到东西"),
+    "fields that tell no kind, or another kind than the first record's": (
+        "字段不属于已知的类型，或与第一条记录的类型不同"
+    ),
     "fine-tuning": "微调",
     "fixed loss scale": "固定的 loss scale",
     "fp16 and bf16 are both enabled": "fp16 与 bf16 同时启用",
     "fp16 and bf16 are both on": "fp16 与 bf16 同时打开",
+    "garbled: read in a wrong encoding, or characters of no writing": (
+        "乱码：按错误的编码读取，或不属于任何文字的字符"
+    ),
     "give the configuration of a training too: a model alone is not checked.": (
         "请同时给出训练的配置：不单独检查模型。"
     ),
     "gradient clipping": "梯度裁剪",
     "gradients are clipped at {norm} only; published {value} ({source})": (
         "梯度到 {norm} 才裁剪；公开值为 {value}（{source}）"
+    ),
+    "how many tokens there are is not known: name the --tokenizer.": (
+        "不知道有多少 token：请用 --tokenizer 指定分词器。"
     ),
     "last learning rate / peak": "最终学习率 / 峰值",
     "learning rate": "学习率",
@@ -108,11 +125,17 @@ CONFIG_SENTENCES = {
     (
         "learning rate {rate} is low for {size}: published {value} ({source}); right where a trained model is continued"
     ): ("学习率 {rate} 对{size}偏低：公开值为 {value}（{source}）；若是在已训练的模型上继续，则合适"),
+    "lengths are not known: name the --tokenizer": ("长度未知：请用 --tokenizer 指定分词器"),
+    "longer than --max-length": "超过 --max-length",
     "lora": "LoRA",
     "model of unknown size": "模型大小未知",
+    "mostly encoded data (base64, hexadecimal)": "大部分是编码数据（base64、十六进制）",
+    "no JSON object": "不是 JSON 对象",
     "no gradient clipping; published {value} ({source})": ("没有梯度裁剪；公开值为 {value}（{source}）"),
+    "no record stands out": "没有异常的记录",
     "no warm-up; published {value} of the steps ({source})": ("没有预热；公开值为步数的 {value}（{source}）"),
     "not known from the files: {names}": "文件中没有说明：{names}",
+    "nothing but digits": "全是数字",
     "pretraining": "预训练",
     "published instead: {value}": "公开值：{value}",
     "published {value} ({source})": "公开值 {value}（{source}）",
@@ -123,14 +146,17 @@ CONFIG_SENTENCES = {
         "the loss scale stays at {scale}: gradients that overflow or vanish change nothing; a dynamic "
         "one begins with {value} ({source})"
     ): ("loss scale 固定为 {scale}：梯度上溢或下溢时不会调整；动态的从 {value} 开始（{source}）"),
+    "the same as an earlier record": "与前面的记录相同",
     "the warm-up takes {share} of the steps; published {value} ({source})": (
         "预热占步数的 {share}；公开值为 {value}（{source}）"
     ),
+    "there is no record in {paths}.": "{paths} 中没有记录。",
     "tokens of a step": "每步的 token 数",
     "tokens of the training": "训练的 token 总数",
     "train_batch_size {batch} is not micro-batch {micro} x accumulation {steps} x {devices} devices": (
         "train_batch_size {batch} 不等于 micro-batch {micro} x 累积 {steps} x {devices} 个设备"
     ),
+    "two questions in a row: some chat templates refuse that": ("连续两次提问：有些对话模板不接受"),
     "warm-up / steps": "预热 / 步数",
     "weight decay": "权重衰减",
     "what is trained is not known (--for)": "不知道训练的是什么（--for）",
@@ -144,6 +170,7 @@ CONFIG_SENTENCES = {
     "{layers} layers of a stage in virtual stages of {virtual}": ("每个阶段 {layers} 层，每个虚拟阶段 {virtual} 层"),
     "{layers} layers over PP {stages}": "{layers} 层，PP 为 {stages}",
     "{name} to {device} with ZeRO stage {stage}": ("{name} 到 {device}，而 ZeRO 为 stage {stage}"),
+    "{number} characters; tokens need --tokenizer": ("{number} 个字符；统计 token 需要 --tokenizer"),
     "{number} devices": "{number} 个设备",
     "{option} by default": "{option} 的默认值",
     "{path} has no gradient_clipping": "{path} 中没有 gradient_clipping",
@@ -170,4 +197,7 @@ CONFIG_SENTENCES = {
         "请用更小的模型或更多的文本"
     ),
     "{size} parameters": "{size} 参数",
+    "{tokens} tokens; a record has {median} (half of them), {most} (95 %), at most {largest}": (
+        "共 {tokens} 个 token；每条记录 {median} 个（中位数）、{most} 个（95 %），最多 {largest} 个"
+    ),
 }
