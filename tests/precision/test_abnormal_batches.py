@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
 import random
 import subprocess
 import sys
@@ -13,6 +12,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from precision_json import document_of  # noqa: E402
 from torch import nn  # noqa: E402
 from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
 
@@ -156,7 +156,7 @@ def test_the_batch_of_a_spike_is_kept_and_judged(tmp_path: Path, monkeypatch: py
     assert kept[0].classes == 3
     command = [sys.executable, "-m", "npuport", "precision", "state", str(tmp_path)]
     done = subprocess.run([*command, "--json"], capture_output=True, text=True, check=False)
-    first = json.loads(done.stdout)["batches"][0]
+    first = document_of("state", done.stdout)["batches"][0]
     assert (first["step"], first["abnormal"][0]["samples"]) == (30, [3])
     text = subprocess.run(command, capture_output=True, text=True, check=False).stdout
     assert "the batch of step 30, rank 0: 0 (8, 20), 1 (8,)" in text

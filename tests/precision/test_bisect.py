@@ -15,6 +15,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from precision_json import document_of  # noqa: E402
+
 from npuport.cli.precision_bisect import bisect  # noqa: E402
 from npuport.errors import UserError  # noqa: E402
 from npuport.precision.bisect.plan import HOW, Plan, Unit, read_plan, read_seen, write_seen  # noqa: E402
@@ -189,6 +191,9 @@ def test_a_training_is_run_until_it_is_right(tmp_path: Path, capsys: pytest.Capt
     told = capsys.readouterr()
     assert "the run is right; after 2 runs it is not known whether fewer do" in told.out
     assert "run 1: 0 raised: wrong" in told.err
+    assert bisect(command, "float64", "", log, 0, keep, as_json=True) == 1
+    document = document_of("bisect", capsys.readouterr().out)
+    assert document["outcome"] == "out of runs" and {"operator": "silu", "module": "1.act"} in document["units"]
     units = read_seen(keep / "seen")
     assert {Unit("silu", "0.act"), Unit("silu_backward", "1.act"), Unit("native_layer_norm", "2")} <= set(units)
     # The answers are kept: the search goes on with those, and finds what was wrong.

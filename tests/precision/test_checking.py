@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from dataclasses import replace
@@ -15,6 +14,7 @@ torch = pytest.importorskip("torch")
 
 from faults import FAULTS, step_of  # noqa: E402
 from operator_samples import differentiable_operators, doubled, recorded_samples, with_result  # noqa: E402
+from precision_json import document_of  # noqa: E402
 
 from npuport.cli.precision_check_ops import check_folder  # noqa: E402
 from npuport.errors import UserError  # noqa: E402
@@ -233,7 +233,7 @@ def test_a_dump_of_statistics_is_checked_on_a_device_with_generated_values(
     with pytest.raises(UserError, match="--device"):
         check_folder(tmp_path, "*", "", None, None, as_json=False)
     assert check_folder(tmp_path, "*", "cpu", None, None, as_json=True) == 0
-    (document,) = json.loads(capsys.readouterr().out)
+    (document,) = document_of("check-ops", capsys.readouterr().out)
     assert document["right"] > 100
 
 

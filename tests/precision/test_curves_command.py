@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from precision_json import document_of
 
 
 def log(path: Path, factor: float = 1.0) -> Path:
@@ -29,7 +29,7 @@ def test_json_and_page_of_logs_that_do_not(tmp_path: Path) -> None:
     page = tmp_path / "out" / "curves.html"
     done = curves(log(tmp_path / "a.log"), log(tmp_path / "b 中.log", 1.05), "--json", "--html", page)
     assert done.returncode == 1
-    document = json.loads(done.stdout)
+    document = document_of("curves", done.stdout)
     assert document["passes"] is False
     assert {one["name"]: one["holds"] for one in document["criteria"]}["mean-loss"] is False
     text = page.read_text(encoding="utf-8")

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from precision_json import document_of
 
 pytest.importorskip("torch")
 
@@ -102,7 +103,9 @@ def test_the_facts_of_a_run_are_written_and_compared_by_the_commands(tmp_path: P
     assert "✗ initial-weights" in text
     assert "→ " in text
     code, text = preflight(tmp_path / "a", tmp_path / "b", "--json")
-    assert {"initial-weights", "batches", "dropout"} <= {one["check"] for one in json.loads(text)["differences"]}
+    assert {"initial-weights", "batches", "dropout"} <= {
+        one["check"] for one in document_of("preflight", text)["differences"]
+    }
 
 
 def preflight(*words: object) -> tuple[int, str]:

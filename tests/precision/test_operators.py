@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import subprocess
@@ -15,6 +14,7 @@ torch = pytest.importorskip("torch")
 
 from fault_models import CASES  # noqa: E402
 from faults import FAULTS, NOISES, Fault, is_right, step_of  # noqa: E402
+from precision_json import document_of  # noqa: E402
 
 from npuport.cli.precision_compare import compare_folders  # noqa: E402
 from npuport.errors import UserError  # noqa: E402
@@ -237,7 +237,7 @@ def test_the_command_names_the_fault(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert compare_folders(good, bad, as_json=False) == 1
     assert "1  blocks.1 · aten._softmax.default (forward)" in capsys.readouterr().out
     assert compare_folders(good, bad, as_json=True) == 1
-    document = json.loads(capsys.readouterr().out)
+    document = document_of("compare", capsys.readouterr().out)
     assert document[0]["suspects"][0]["operator"] == "aten._softmax.default"
     assert compare_folders(good, good, as_json=False) == 0
 

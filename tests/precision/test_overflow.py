@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable
 from dataclasses import replace
@@ -14,6 +13,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from faults import Fault, element, step_of  # noqa: E402
+from precision_json import document_of  # noqa: E402
 from torch.nn import functional as F  # noqa: E402
 
 from npuport.cli.precision_overflow import look_into  # noqa: E402
@@ -247,7 +247,7 @@ def test_the_rank_that_had_it_first_is_named(tmp_path: Path, capsys: pytest.Capt
     assert "rank 0 receives it in c10d.allreduce_.default" in said
     (tmp_path / "step0" / "rank1.pt").unlink()
     assert look_into(tmp_path, as_json=True) == 1
-    assert json.loads(capsys.readouterr().out)["origins"][0]["kind"] == "received"
+    assert document_of("overflow", capsys.readouterr().out)["origins"][0]["kind"] == "received"
 
 
 def test_gradients_bring_it_to_the_other_rank(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -255,7 +255,7 @@ def test_gradients_bring_it_to_the_other_rank(tmp_path: Path, capsys: pytest.Cap
 
     rank_jobs.run(rank_jobs.broken_batch, tmp_path)
     assert look_into(tmp_path, as_json=True) == 1
-    document = json.loads(capsys.readouterr().out)
+    document = document_of("overflow", capsys.readouterr().out)
     first = {rank: next(one for one in document["origins"] if one["rank"] == rank) for rank in (0, 1)}
     assert (first[0]["kind"], first[0]["operator"]) == ("received", "c10d.allreduce_.default")
     assert (first[1]["kind"], first[1]["phase"], first[1]["module"]) == ("input", "forward", "module.norm")

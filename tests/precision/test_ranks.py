@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -15,6 +14,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import rank_jobs  # noqa: E402
+from precision_json import document_of  # noqa: E402
 from torch import Tensor  # noqa: E402
 
 from npuport.cli.precision_compare import compare_folders  # noqa: E402
@@ -194,7 +194,7 @@ def test_the_command_tells_what_is_wrong(
     assert "c10d.allreduce_.default (backward, call " in said and "the avg of the inputs, not the sum" in said
     assert "parameter module.norm.bias" in said
     assert check_ranks(tmp_path, as_json=True) == 1
-    (document,) = json.loads(capsys.readouterr().out)
+    (document,) = document_of("ranks", capsys.readouterr().out)
     assert document["wrong"][0]["ranks"] == [0, 1] and document["drift"][0]["ranks"] == [1]
 
 
@@ -247,7 +247,7 @@ def test_the_rank_with_another_shard_is_named(
     assert compare_folders(whole, tmp_path / "parts", as_json=False) == 1
     assert "weight mlp.up.weight on rank 1" in capsys.readouterr().out
     assert compare_folders(tmp_path / "parts", whole, as_json=True) == 1
-    found = json.loads(capsys.readouterr().out)[0]["findings"][0]
+    found = document_of("compare", capsys.readouterr().out)[0]["findings"][0]
     assert (found["kind"], found["name"], found["ranks"]) == ("weight", "mlp.up.weight", [1])
     assert compare_folders(whole, tensor_parallel, as_json=False) == 0
     assert "The ranks together compute what the single device computes." in capsys.readouterr().out

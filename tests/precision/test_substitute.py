@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +10,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from precision_json import document_of  # noqa: E402
 from torch import Tensor, nn  # noqa: E402
 
 from npuport.cli.precision_substitute import substitute  # noqa: E402
@@ -115,7 +115,7 @@ def test_a_run_is_measured_without_an_edit(
         made(torch.randn(8, 4)).mean().backward()
         optimizer.step()
     assert substitute(reference, [sys.executable, str(script), "tanh"], 0, as_json=True) == 1
-    (rank,) = json.loads(capsys.readouterr().out)["ranks"]
+    (rank,) = document_of("substitute", capsys.readouterr().out)["ranks"]
     assert rank["far"] == [{"path": "1", "where": "own"}]
     with pytest.raises(UserError, match="--step"):
         substitute(reference, [sys.executable, str(script), "tanh"], 7, as_json=False)

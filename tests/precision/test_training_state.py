@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 import os
 import subprocess
@@ -15,6 +14,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from faults import Device, Fault, scaled  # noqa: E402
+from precision_json import document_of  # noqa: E402
 from torch import nn  # noqa: E402
 from trainings import HEALTHY, TROUBLES, Training, adam, in_gradient, sgd  # noqa: E402
 
@@ -295,7 +295,7 @@ def test_drift_of_a_real_job_and_its_command(tmp_path: Path) -> None:
         text=True,
         check=False,
     )
-    document = json.loads(judged.stdout)
+    document = document_of("state", judged.stdout)
     assert [(one["name"], one["step"], one["layer"]) for one in document["alerts"]] == ([("drift", 20, "module.1")])
     assert judged.returncode == 1
     assert [one["layer"] for one in document["layers"][0]] == ["module.0", "module.1"]

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from npuport.cli.shared import CLEAN, FINDINGS, guard, write_aside
+from npuport.cli.shared import CLEAN, FINDINGS, guard, print_json, write_aside
 
 if TYPE_CHECKING:
     from npuport.findings import Sentence
@@ -49,7 +48,7 @@ def curves(
     if html is not None:
         write_aside(html, _page(runs, judgement).encode())
     if json_:
-        print(json.dumps(_as_json(runs, judgement), ensure_ascii=False, indent=2))
+        print_json(_as_json(runs, judgement))
     else:
         print("\n".join(_as_text(runs, judgement)))
     raise SystemExit(CLEAN if judgement.passes else FINDINGS)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from npuport.cli.shared import CLEAN, FINDINGS, talk
+from npuport.cli.shared import CLEAN, FINDINGS, print_json, talk
 from npuport.errors import UserError
 
 if TYPE_CHECKING:
@@ -32,7 +31,7 @@ def bisect(
     answer = search(runs)
     if as_json:
         units = [{"operator": one.operator, "module": one.module} for one in answer.units]
-        print(json.dumps({"version": 1, "outcome": answer.outcome, "by": how, "units": units, "runs": runs.number}))
+        print_json({"version": 1, "outcome": answer.outcome, "by": how, "units": units, "runs": runs.number})
     else:
         print("\n".join(_as_text(answer.outcome, answer.units, how, runs.number, keep)))
     return CLEAN if answer.outcome in ("found", "right as it is") else FINDINGS

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import json
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from npuport.cli.precision_compare_page import ComparedStep, calls_of, grid_of, pictures_of, shown_step
 from npuport.cli.precision_whole import compare_whole, is_whole_and_parts
-from npuport.cli.shared import CLEAN, FINDINGS, progress, talk, waiting, write_aside
+from npuport.cli.shared import CLEAN, FINDINGS, print_json, progress, talk, waiting, write_aside
 from npuport.errors import UserError
 
 if TYPE_CHECKING:
@@ -61,7 +60,7 @@ def compare_folders(
     if html is not None:
         write_aside(html, _page(reference, candidate, compared).encode())
     if as_json:
-        print(json.dumps([_as_json(one) for one in compared], ensure_ascii=False, indent=2))
+        print_json([_as_json(one) for one in compared])
     else:
         print("\n".join(_as_text(candidate, compared)))
     return FINDINGS if any(one.comparison.suspects for one in compared) else CLEAN

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from npuport.cli.shared import CLEAN, FINDINGS
+from npuport.cli.shared import CLEAN, FINDINGS, print_json
 from npuport.errors import UserError
 
 if TYPE_CHECKING:
@@ -50,7 +49,7 @@ def look_into(dump: Path, as_json: bool) -> int:
     there = [one for one in looked if one.step == first and one.origins]
     odd = [(one, text) for one in there for text in _odd(one, looked)]
     if as_json:
-        print(json.dumps(_as_json(looked, first, odd), ensure_ascii=False, indent=2))
+        print_json(_as_json(looked, first, odd))
     else:
         print("\n".join(_as_text(looked, there, odd)))
     return CLEAN if first is None else FINDINGS

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from npuport.cli.shared import CLEAN, FINDINGS
+from npuport.cli.shared import CLEAN, FINDINGS, print_json
 from npuport.findings import Sentence
 
 if TYPE_CHECKING:
@@ -25,7 +24,7 @@ def preflight(reference: Path, candidate: Path | None, as_json: bool) -> int:
     run = read_facts(reference)
     found = judge_run(run) if candidate is None else compare_runs(run, read_facts(candidate))
     if as_json:
-        print(json.dumps(_as_json(found), ensure_ascii=False, indent=2))
+        print_json(_as_json(found))
     else:
         print("\n".join(_as_text(found, is_pair=candidate is not None)))
     return FINDINGS if any(one.check.level == "important" for one in found) else CLEAN

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from npuport.cli.shared import CLEAN, FINDINGS
+from npuport.cli.shared import CLEAN, FINDINGS, print_json
 from npuport.errors import UserError
 
 if TYPE_CHECKING:
@@ -45,7 +44,7 @@ def check_ranks(folder: Path, as_json: bool) -> int:
             path=folder,
         )
     if as_json:
-        print(json.dumps([_as_json(one) for one in checked], ensure_ascii=False, indent=2))
+        print_json([_as_json(one) for one in checked])
     else:
         print("\n".join(line for one in checked for line in as_text(one)))
     return CLEAN if all(one.is_clean for one in checked) else FINDINGS

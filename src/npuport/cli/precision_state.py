@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from npuport.cli.precision_preflight import said
-from npuport.cli.shared import CLEAN, FINDINGS, write_aside
+from npuport.cli.shared import CLEAN, FINDINGS, print_json, write_aside
 from npuport.errors import UserError
 
 if TYPE_CHECKING:
@@ -58,7 +57,7 @@ def _alone(
             "alerts": [{"optimizer": number, **_alert_json(one)} for number, one in alerts],
             "layers": [_table_json(series) for series in history.series],
         }
-        print(json.dumps(document, ensure_ascii=False, indent=2))
+        print_json(document)
     else:
         for series in history.series:
             print("\n".join(_table(series, all_layers)))
@@ -231,11 +230,7 @@ def _pair(
             "{reference} and {candidate} have no step and layer in common.", reference=run, candidate=candidate
         )
     if as_json:
-        print(
-            json.dumps(
-                {"version": 1, "optimizers": [_pair_json(one) for one in compared]}, ensure_ascii=False, indent=2
-            )
-        )
+        print_json({"version": 1, "optimizers": [_pair_json(one) for one in compared]})
     else:
         print("\n".join(line for one in compared for line in _pair_text(one, all_layers)))
     return FINDINGS if any(one.is_suspect for one in compared) else CLEAN

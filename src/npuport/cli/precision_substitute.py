@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -13,7 +12,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
-from npuport.cli.shared import CLEAN, FINDINGS
+from npuport.cli.shared import CLEAN, FINDINGS, print_json
 from npuport.errors import UserError
 
 if TYPE_CHECKING:
@@ -49,11 +48,11 @@ def substitute(reference: Path, command: Sequence[str], step: int, as_json: bool
         raise UserError("No module of the run was called as in the reference (exit code {code}).", code=code)
     far = {rank: _far(many) for rank, many in errors.items()}
     if as_json:
-        print(json.dumps({"version": 1, "step": step, "ranks": [
+        print_json({"version": 1, "step": step, "ranks": [
             {"rank": rank, "modules": [asdict(one) for one in many],
              "far": [{"path": one.path, "where": where} for one, where in far[rank]]}
             for rank, many in errors.items()
-        ]}, ensure_ascii=False, indent=2))  # fmt: skip
+        ]})  # fmt: skip
     else:
         print("\n".join(line for rank, many in errors.items() for line in _as_text(step, rank, many, far[rank])))
     return FINDINGS if any(far.values()) else CLEAN

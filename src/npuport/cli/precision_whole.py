@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from npuport.cli.shared import CLEAN, FINDINGS
+from npuport.cli.shared import CLEAN, FINDINGS, print_json
 from npuport.errors import UserError
 
 if TYPE_CHECKING:
@@ -55,7 +54,7 @@ def compare_whole(reference: Files, candidate: Files, folder: Path, as_json: boo
         raise UserError("{reference} and {candidate} have no recorded step in common.",
                         reference=next(iter(reference.values())).parent, candidate=folder)  # fmt: skip
     if as_json:
-        print(json.dumps([_as_json(*one) for one in compared], ensure_ascii=False, indent=2))
+        print_json([_as_json(*one) for one in compared])
     else:
         print("\n".join(_as_text(compared, folder)))
     return FINDINGS if any(comparison.findings for _, _, comparison in compared) else CLEAN

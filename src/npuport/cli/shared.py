@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from npuport.errors import UserError
 
@@ -200,6 +201,23 @@ def likely_script(tree: Tree) -> str:
     words = ("train", "main", "run")
     ranked = [(next((rank for rank, word in enumerate(words) if word in path), len(words)), path) for path in scripts]
     return min(ranked, default=(0, ""))[1]
+
+
+def print_json(document: Any) -> None:
+    """Print a document as JSON. Numbers that are not finite, which JSON does not have, are null."""
+    import json
+
+    print(json.dumps(_finite(document), ensure_ascii=False, indent=2, allow_nan=False))
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: _finite(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(one) for one in value]
+    return value
 
 
 def write_aside(path: Path, data: bytes) -> None:
