@@ -85,10 +85,16 @@ def asked(model: Path, tasks: Path, *more: object) -> list[object]:
 
 @needs_lm_eval
 def test_a_task_and_rouge_run_offline(
-    npuport: Callable[..., int], model: Path, tasks: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    npuport: Callable[..., int],
+    model: Path,
+    tasks: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     kept = tmp_path / "results.json"
-    assert npuport(*asked(model, tasks, "--device", "cpu", "--output", kept)) == 0
+    monkeypatch.chdir(tmp_path)
+    assert npuport(*asked(model, tasks.relative_to(tmp_path), "--device", "cpu", "--output", "results.json")) == 0
     said = json.loads(capsys.readouterr().out)
     jsonschema.validate(said, schema("npuport-evaluation-1"))
     scores = {(one["task"], one["metric"]): one for one in said["scores"]}
@@ -145,11 +151,21 @@ def test_misuse_is_named(
 
     assert "say what to evaluate" in said(model)
     assert "two names" in said(model, "--rouge", tasks / "questions.jsonl", "--rouge-fields", "one")
-    assert "has no field answer, but input, output" in said(
-        model, "--rouge", tasks / "questions.jsonl", "--rouge-fields", "input,answer"
-    )
+    answers = said(model, "--rouge", tasks / "questions.jsonl", "--rouge-fields", "input,answer")
+    assert "questions.jsonl:1: field input must be a text, and answer" in answers and "are input, output" in answers
     assert "holds no config.json" in said(tmp_path / "none", "--tasks", "capitals", "--task-folder", tasks)
-    assert "holds no JSON object" in said(model, "--rouge", tasks / "capitals.yaml")
+    assert "capitals.yaml:1 is no JSON object" in said(model, "--rouge", tasks / "capitals.yaml")
+    (tasks / "questions.jsonl").write_text('{"input": "a", "output": []}', encoding="utf-8")
+    assert "no right output" in said(model, "--rouge", tasks / "questions.jsonl")
+    assert "does not exist" in said(model, "--tasks", "capitals", "--task-folder", tasks / "none")
+    records = (tasks / "capitals.jsonl").read_text(encoding="utf-8")
+    (tasks / "capitals.jsonl").write_text('{"country": ', encoding="utf-8")
+    assert "task's files cannot be used: DatasetGenerationError: JSON" in said(
+        model, "--tasks", "capitals", "--task-folder", tasks
+    )
+    (tasks / "capitals.jsonl").unlink()
+    assert "data cannot be read: Unable to find" in said(model, "--tasks", "capitals", "--task-folder", tasks)
+    (tasks / "capitals.jsonl").write_text(records, encoding="utf-8")
     (tasks / "capitals.yaml").write_text(TASK.replace("json\n", "npuport-tests/not-there\n", 1), encoding="utf-8")
     told = said(model, "--tasks", "capitals", "--task-folder", tasks)
     assert "the dataset npuport-tests/not-there is not on this machine" in told and ".load(['capitals'])" in told

@@ -98,10 +98,15 @@ MODEL_SENTENCES = {
         "ROUGE 需要 rouge_score：\n  pip install 'npuport[eval]'"
     ),
     "{path} holds no tokenizer: lm-eval asks in words.": "{path} 中没有 tokenizer：lm-eval 以文本提问。",
-    "{path} holds no JSON object in each line.": "{path} 的每一行应为一个 JSON 对象。",
-    "{path} has no field {field}, but {fields}: name two with --rouge-fields INPUT,OUTPUT.": (
-        "{path} 没有字段 {field}，只有 {fields}：请用 --rouge-fields INPUT,OUTPUT 指定两个字段。"
+    "{path} holds no lines.": "{path} 没有内容。",
+    "{place} is no JSON object.": "{place} 不是 JSON 对象。",
+    "{place}: field {given} must be a text, and {wanted} a text or a list of texts. Its fields are {fields}; name two "
+    "with --rouge-fields INPUT,OUTPUT.": (
+        "{place}：字段 {given} 应为文本，{wanted} 应为文本或文本列表。现有字段：{fields}；可用 --rouge-fields "
+        "INPUT,OUTPUT 指定两个字段。"
     ),
+    "{place}: there is no right output to score against.": "{place}：没有可供对照的参考答案。",
+    "a task's files cannot be used: {reason}": "无法使用任务的文件：{reason}",
     "lm-eval knows no task {names}. `lm-eval ls tasks` lists its own; --task-folder brings others.": (
         "lm-eval 没有任务 {names}。`lm-eval ls tasks` 可列出自带任务；用 --task-folder 可加入其他任务。"
     ),

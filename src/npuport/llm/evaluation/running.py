@@ -76,10 +76,13 @@ def _loaded_tasks(wanted: Evaluation) -> list[Any]:
     """Groups and tasks with their datasets, as ``simple_evaluate`` takes them."""
     found: list[Any] = []
     if wanted.tasks:
+        manager = _manager(wanted)
         with _inside(wanted.folder):
-            found += _objects(_manager(wanted), list(wanted.tasks))
+            found += _objects(manager, list(wanted.tasks))
     if wanted.rouge is not None:
-        found += _objects(_manager(wanted, defaults=False), [_rouge_task(wanted.rouge)])
+        from lm_eval.tasks import TaskManager
+
+        found += _objects(TaskManager(include_defaults=False), [_rouge_task(wanted.rouge)])
     return found
 
 
@@ -87,34 +90,50 @@ def _rouge_task(wanted: Rouge) -> dict[str, Any]:
     if find_spec("rouge_score") is None:
         raise UserError("ROUGE takes the package rouge_score:\n  pip install 'npuport[eval]'")
     try:
-        with wanted.path.open(encoding="utf-8") as lines:
-            first = json.loads(next(lines, "null"))
+        lines = [line for line in wanted.path.read_text(encoding="utf-8").splitlines() if line.strip()]
     except OSError as error:
         raise UserError("{path} cannot be read: {reason}.", path=wanted.path, reason=error.strerror) from error
-    except ValueError as error:
-        raise UserError("{path} holds no JSON object in each line.", path=wanted.path) from error
-    fields = sorted(first) if isinstance(first, dict) else []
-    for field in (wanted.given, wanted.wanted):
-        if field not in fields:
-            raise UserError(
-                "{path} has no field {field}, but {fields}: name two with --rouge-fields INPUT,OUTPUT.",
-                path=wanted.path,
-                field=field,
-                fields=", ".join(fields) or "-",
-            )
+    if not lines:
+        raise UserError("{path} holds no lines.", path=wanted.path)
+    for number, line in enumerate(lines, 1):
+        _check_line(line, number, wanted)
     return rouge.task(str(wanted.path.resolve()), wanted.given, wanted.wanted, wanted.answer_tokens)
 
 
-def _manager(wanted: Evaluation, *, defaults: bool | None = None) -> Any:
+def _check_line(line: str, number: int, wanted: Rouge) -> None:
+    place = f"{wanted.path}:{number}"
+    try:
+        record = json.loads(line)
+    except ValueError as error:
+        raise UserError("{place} is no JSON object.", place=place) from error
+    if not isinstance(record, dict):
+        raise UserError("{place} is no JSON object.", place=place)
+    given, right = record.get(wanted.given), record.get(wanted.wanted)
+    texts = [right] if isinstance(right, str) else right
+    if not isinstance(given, str) or not isinstance(texts, list) or not all(isinstance(one, str) for one in texts):
+        raise UserError(
+            "{place}: field {given} must be a text, and {wanted} a text or a list of texts. Its fields are {fields}; "
+            "name two with --rouge-fields INPUT,OUTPUT.",
+            place=place,
+            given=wanted.given,
+            wanted=wanted.wanted,
+            fields=", ".join(sorted(record)) or "-",
+        )
+    if not texts:
+        raise UserError("{place}: there is no right output to score against.", place=place)
+
+
+def _manager(wanted: Evaluation) -> Any:
     """The tasks of the folder alone where they are all that is asked for: reading lm-eval's own takes seconds."""
     from lm_eval.tasks import TaskManager
 
-    if wanted.folder is not None and defaults is None:
-        own = TaskManager(include_path=str(wanted.folder.resolve()), include_defaults=False)
-        if set(wanted.tasks) <= set(own.all_tasks):
-            return own
-    include = str(wanted.folder.resolve()) if wanted.folder is not None else None
-    return TaskManager(include_path=include, include_defaults=defaults is not False)
+    if wanted.folder is None:
+        return TaskManager()
+    if not wanted.folder.is_dir():
+        raise UserError("{path} does not exist. Check the path.", path=wanted.folder)
+    folder = str(wanted.folder.resolve())
+    own = TaskManager(include_path=folder, include_defaults=False)
+    return own if set(wanted.tasks) <= set(own.all_tasks) else TaskManager(include_path=folder)
 
 
 def _objects(manager: Any, names: Sequence[Any]) -> list[Any]:
@@ -128,10 +147,21 @@ def _objects(manager: Any, names: Sequence[Any]) -> list[Any]:
         loaded = manager.load(list(names))
     except (ConnectionError, FileNotFoundError) as error:
         raise _missing_dataset(error, names) from error
+    except Exception as error:  # whatever a task's own files and code raise
+        raise UserError(
+            "a task's files cannot be used: {reason}", reason=f"{type(error).__name__}: {_cause(error)}"
+        ) from error
     children = {child for group in loaded["group_map"].values() for child in group}
     groups = [group for name, group in loaded["groups"].items() if name not in children]
     grouped = {task.task_name for group in groups for task in group.get_all_tasks()}
     return [*groups, *(task for name, task in loaded["tasks"].items() if name not in grouped)]
+
+
+def _cause(error: BaseException) -> str:
+    """The first line of what began it: datasets says of every error only that there was one."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)
 
 
 def _missing_dataset(error: Exception, tasks: Sequence[Any]) -> UserError:
@@ -152,13 +182,8 @@ def _missing_dataset(error: Exception, tasks: Sequence[Any]) -> UserError:
 @contextmanager
 def _inside(folder: Path | None) -> Iterator[None]:
     """Relative paths of data in a folder's tasks mean files of that folder."""
-    if folder is None:
-        yield
-        return
-    if not folder.is_dir():
-        raise UserError("{path} does not exist. Check the path.", path=folder)
     before = Path.cwd()
-    os.chdir(folder)
+    os.chdir(folder or before)
     try:
         yield
     finally:
