@@ -144,11 +144,10 @@ MODEL_SENTENCES = {
     ),
     "no model of the table meets the need": "表中没有满足需求的模型",
     "{name}: no source was read for {names}": "{name}：没有 {names} 的资料",
-    "GiB of one device. At most: tokens/s of each chat if memory were read at its nominal rate; real ones": (
-        "GiB 为单个设备的显存。at most：按标称显存带宽计算，每个对话的 token/s 上限；实际值"
-    ),
-    "are lower: measure with `npuport model bench --random-weights`. Serves: what vllm-ascend says.": (
-        "更低：请用 `npuport model bench --random-weights` 测量。serves：vllm-ascend 的支持情况。"
+    "GiB of one device. At most: tokens/s of each chat if memory were read at its nominal rate; real ones are lower: "
+    "measure with `npuport model bench --random-weights`. Serves: what vllm-ascend says.": (
+        "GiB 为单个设备的显存。at most：按标称显存带宽计算，每个对话的 token/s 上限；实际值更低，请用 "
+        "`npuport model bench --random-weights` 测量。serves：vllm-ascend 的支持情况。"
     ),
     "Not these:": "不满足的：",
     "{heads} heads and {kv} of keys do not divide by {devices}": (
