@@ -135,8 +135,8 @@ def in_words(
             yield "  " + translate("{name}: no source was read for {names}", name=one.candidate.name, names=names)
     yield ""
     yield translate(
-        "GiB of one device. At most: tokens/s of each chat if memory were read at its nominal rate; real ones are lower: "
-        "measure with `npuport model bench --random-weights`. Serves: what vllm-ascend says."
+        "GiB of one device. At most: tokens/s of each chat if memory were read at its nominal rate; real ones are "
+        "lower: measure with `npuport model bench --random-weights`. Serves: what vllm-ascend says."
     )
     refused = [one for one in assessments if one.refusals]
     if refused:
