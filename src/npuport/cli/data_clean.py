@@ -16,6 +16,9 @@ from npuport.findings import say
 
 if TYPE_CHECKING:
     from npuport.llm.cleaning.settings import Cleaning
+    from npuport.llm.pipelines.executors import Stage
+    from npuport.llm.pipelines.folder import Folder
+    from npuport.llm.pipelines.shards import Shard
 
 _PIPELINE = (".yaml", ".yml")
 
@@ -42,8 +45,13 @@ def clean_files(inputs: Sequence[str], options: Options) -> None:
     cleaning = _cleaning(inputs, options)
     from npuport.llm.cleaning.run import run
 
-    began = time.perf_counter()
-    with bar() as started:
+    began, stages = time.perf_counter(), list[str]()
+    with bar() as shown:
+
+        def started(stage: Stage, shards: list[Shard], folder: Folder) -> None:
+            stages.append(stage.name)
+            shown(stage, shards, folder)
+
         report = run(cleaning, started)
     if report is None:
         from npuport.report.language import translate
@@ -52,7 +60,7 @@ def clean_files(inputs: Sequence[str], options: Options) -> None:
     elif options.as_json:
         print(json.dumps(report, indent=2, ensure_ascii=False))
     else:
-        print("\n".join(in_words(report, cleaning.output, time.perf_counter() - began)))
+        print("\n".join(in_words(report, cleaning.output, time.perf_counter() - began if stages else 0.0)))
 
 
 def _cleaning(inputs: Sequence[str], options: Options) -> Cleaning:
@@ -92,7 +100,7 @@ def _write_default(inputs: Sequence[str], options: Options, path: Path) -> None:
 
 
 def in_words(report: dict[str, Any], output: str, seconds: float) -> list[str]:
-    """What was read, kept and dropped, by reason; what was not looked for is said."""
+    """What was read, kept and dropped, by reason; what was not looked for is said; 0 seconds: it was so before."""
     from npuport.report.language import counted, translate
 
     records = report["records"]
@@ -125,8 +133,9 @@ def in_words(report: dict[str, Any], output: str, seconds: float) -> list[str]:
                 number=f"{items['too_short']:,}",
             )
         )
-    speed = report["bytes"]["read"] / 1e6 / max(seconds, 1e-9)
-    lines.append(translate("{seconds:.0f} s, {speed:.1f} MB/s", seconds=seconds, speed=speed))
+    if seconds:
+        speed = report["bytes"]["read"] / 1e6 / seconds
+        lines.append(translate("{seconds:.0f} s, {speed:.1f} MB/s", seconds=seconds, speed=speed))
     if report["dropped"]:
         lines.append(translate("Next:") + f" npuport data dropped {output}")
     return lines

@@ -45,13 +45,15 @@ def language(step: settings.Language) -> Judge:
 
     def judge(text: str) -> Objection | None:
         pieces = _pieces(text)
-        others = []
-        for piece in pieces:
+        needed = len(pieces) // 2 + 1  # a quotation in another language is no reason to drop the text around it
+        others: list[tuple[float, str]] = []
+        for seen, piece in enumerate(pieces):
+            if len(others) + len(pieces) - seen < needed:
+                return None
             told, confidence = _identifier().classify(piece)
             if told not in keep and confidence >= step.min_confidence:
                 others.append((confidence, told))
-        # A quotation in another language is no reason to drop the text around it.
-        if len(others) * 2 <= len(pieces):
+        if len(others) < needed:
             return None
         confidence, told = max(others)
         return Objection("language", confidence, step.min_confidence, told)

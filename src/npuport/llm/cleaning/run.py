@@ -88,7 +88,7 @@ def _stages(cleaning: Cleaning, shards: list[Shard], folder: Folder, settings: d
         *_judged(steps, folder, verdicts, about),
         duplicates.Survivors(survivors),
     ]
-    later = []
+    later: list[Stage] = []
     size = sum(shard.size for shard in shards)
     if parquet:
         later.append(Stage("columns", [UniteColumns(folder, len(shards))], 1))
@@ -104,6 +104,8 @@ def _stages(cleaning: Cleaning, shards: list[Shard], folder: Folder, settings: d
             Stage("matches", [near.Matches(signatures, matched, config)], near.tasks_of(size)),
             Stage("near-duplicates", [found], 1),
         ]
+    if later and all(stage.tasks == 1 for stage in later):  # a start costs more than such a stage
+        later = [Stage("duplicates", [step for stage in later for step in stage.steps], 1)]
     limit = steps.near_duplicates.similarity if steps.near_duplicates else 1.0
     folder.part("progress/write")
     return [

@@ -92,10 +92,26 @@ def hashed_words(text: str) -> NDArray[np.uint64]:
 
 
 def grams(hashed: NDArray[np.uint64], size: int) -> NDArray[np.uint64]:
-    """Hashes [n - size + 1] of all runs of ``size`` words; equal runs have equal hashes."""
-    number = max(0, len(hashed) - size + 1)
-    found = np.zeros(number, dtype=np.uint64)
-    for place in range(size):
-        found = (found + hashed[place : place + number]) * _FACTOR
-        found ^= found >> np.uint64(29)
-    return found
+    """Hashes [n - size + 1] of all runs of ``size`` words; equal runs have equal hashes.
+
+    A polynomial of the words, put together from runs of 1, 2, 4, … words: few passes also for long runs.
+    """
+    number = len(hashed) - size + 1
+    if number <= 0:
+        return np.empty(0, dtype=np.uint64)
+    found, have = np.zeros(len(hashed) + 1, dtype=np.uint64), 0
+    run, length = hashed, 1
+    while length <= size:
+        if size & length:
+            most = len(hashed) - have - length + 1
+            found = run[:most] * _power(have) + found[length : length + most]
+            have += length
+        if 2 * length <= size:
+            run = run[:-length] * _power(length) + run[length:]
+        length *= 2
+    found ^= found >> np.uint64(29)
+    return found * _FACTOR
+
+
+def _power(exponent: int) -> np.uint64:
+    return np.uint64(pow(int(_FACTOR), exponent, 1 << 64))

@@ -100,7 +100,7 @@ class Executor:
         ours = not ray.is_initialized()
         if ours:
             # Without an address Ray joins the cluster that this machine belongs to, or starts one for this run.
-            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
+            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, include_dashboard=False)
         try:
             workers = {"workers": self.workers} if self.workers else {}
             yield lambda **stage: RayPipelineExecutor(**{"mem_per_cpu_gb": 1} | options | workers | stage)
