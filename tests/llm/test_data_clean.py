@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import gzip
 import json
 import sys
@@ -216,6 +217,26 @@ def test_a_complete_run_is_not_repeated_and_nothing_is_overwritten(
     (out / "unfinished").mkdir()
     assert npuport("data", "clean", source, "-o", out, "--language", "en", "--workers", 1) == 2
     assert "an unfinished run with other settings" in capsys.readouterr().err
+
+
+def test_a_file_that_is_broken_is_named(tmp_path: Path, npuport: Npuport, capsys: pytest.CaptureFixture[str]) -> None:
+    whole = gzip.compress(b"\n".join(f'{{"text": "{EN} {n}"}}'.encode() for n in range(2_000)))
+    (tmp_path / "a.jsonl.gz").write_bytes(whole[: len(whole) // 2])
+    assert npuport("data", "clean", tmp_path / "a.jsonl.gz", "-o", tmp_path / "out", "--workers", 1) == 2
+    assert f"{tmp_path}/a.jsonl.gz cannot be read" in capsys.readouterr().err
+    assert not (tmp_path / "out" / "kept").exists()
+
+
+def test_two_runs_do_not_write_the_same_folder(
+    tmp_path: Path, npuport: Npuport, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, out = written(tmp_path / "a.jsonl", [{"text": EN}]), tmp_path / "out"
+    (out / "unfinished").mkdir(parents=True)
+    with (out / "unfinished" / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert npuport("data", "clean", source, "-o", out, "--workers", 1) == 2
+    assert "another run is writing" in capsys.readouterr().err
+    assert npuport("data", "clean", source, "-o", out, "--workers", 1) == 0
 
 
 @pytest.mark.parametrize(

@@ -71,6 +71,10 @@ CLEANING_SENTENCES = {
         "抽取了 {drawn} 条文本，但写出 {written} 条：输入在运行期间发生了变化。"
     ),
     # errors
+    "a worker was ended from outside, most often for memory: take fewer workers or smaller "
+    "task-megabytes. The same command goes on where it was.": (
+        "一个工作进程被外部终止，多半因内存不足：请减少 workers 或减小 task-megabytes。再次运行同一命令即可继续。"
+    ),
     "another run is writing {path}: wait for its end.": "另一个运行正在写 {path}：请等待其结束。",
     "give one pipeline file, or files with texts, not both.": "请只给出一个流水线文件，或只给出文本文件。",
     "nothing is dropped for {reason}. Reasons are {known}.": "没有名为 {reason} 的丢弃原因。可用的原因：{known}。",

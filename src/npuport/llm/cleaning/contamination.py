@@ -114,7 +114,7 @@ def contaminated(index: Index) -> Judge:
 
 
 @lru_cache(maxsize=1)
-def loaded(path: Path) -> Index:
+def loaded(path: Path, changed: int) -> Index:  # noqa: ARG001 - tells one file from the next of its name
     """An index that `save` wrote."""
     with np.load(path) as stored:
         sizes = stored["sizes"].tolist()

@@ -151,4 +151,4 @@ def _judged(steps: Steps, folder: Folder, verdicts: Verdicts, about: dict[str, A
 
 
 def _contaminated(path: Path) -> Judge:
-    return contamination.contaminated(contamination.loaded(path))
+    return contamination.contaminated(contamination.loaded(path, path.stat().st_mtime_ns))

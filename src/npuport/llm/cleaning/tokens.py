@@ -99,7 +99,8 @@ def grams(hashed: NDArray[np.uint64], size: int) -> NDArray[np.uint64]:
     number = len(hashed) - size + 1
     if number <= 0:
         return np.empty(0, dtype=np.uint64)
-    found, have = np.zeros(len(hashed) + 1, dtype=np.uint64), 0
+    found: NDArray[np.uint64] = np.zeros(len(hashed) + 1, dtype=np.uint64)
+    have = 0
     run, length = hashed, 1
     while length <= size:
         if size & length:
@@ -110,8 +111,10 @@ def grams(hashed: NDArray[np.uint64], size: int) -> NDArray[np.uint64]:
             run = run[:-length] * _power(length) + run[length:]
         length *= 2
     found ^= found >> np.uint64(29)
-    return found * _FACTOR
+    found *= _FACTOR
+    return found
 
 
 def _power(exponent: int) -> np.uint64:
-    return np.uint64(pow(int(_FACTOR), exponent, 1 << 64))
+    power: np.uint64 = np.uint64(pow(int(_FACTOR), exponent, 1 << 64))
+    return power

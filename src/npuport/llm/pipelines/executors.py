@@ -9,16 +9,20 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import multiprocessing
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any, TextIO
 
-import multiprocess  # datatrove's: it takes steps that the one of the standard library cannot
+import dill
+import multiprocess
 from datatrove.executor.base import DistributedEnvVars, PipelineExecutor
 from datatrove.pipeline.base import PipelineStep
 from loguru import logger
@@ -85,8 +89,11 @@ class Executor:
         if workers == 1:
             yield lambda **stage: _Local(pool=None, **stage)
             return
-        with multiprocess.get_context("forkserver").Pool(workers, end_with_parent) as pool:
+        pool = ProcessPoolExecutor(workers, multiprocessing.get_context("forkserver"), end_with_parent)
+        try:
             yield lambda **stage: _Local(pool=pool, **stage)
+        finally:
+            pool.shutdown(cancel_futures=True)
 
     @contextlib.contextmanager
     def _ray(self) -> Iterator[Callable[..., PipelineExecutor]]:
@@ -135,30 +142,24 @@ class _Local(PipelineExecutor):
 
     def run(self) -> None:
         ranks = self.get_incomplete_ranks()
-        # Tasks differ in size, so each is handed over by itself.
-        ended = map(self._task, ranks) if self._pool is None else self._pool.imap_unordered(self._task, ranks, 1)
-        errors = [error for error in ended if error is not None]
-        if errors:
-            raise errors[0]
-
-    def _task(self, rank: int) -> UserError | None:
-        task = deepcopy(self)  # steps hold the state of one task
-        with contextlib.redirect_stderr(_nowhere()):  # of other errors its log has the traceback
+        if self._pool is None:
+            errors = [_task(deepcopy(self), rank) for rank in ranks]  # steps hold the state of one task
+        else:
+            packed = dill.dumps(self)  # as datatrove does: it takes steps that pickle cannot
+            futures = [self._pool.submit(_packed_task, packed, rank) for rank in ranks]
             try:
-                task._run_for_rank(rank, local_rank=1)
-            except UserError as error:
-                return error
-            except Exception:
-                return None  # there is no completion, which is seen
-        return None
+                errors = [future.result() for future in as_completed(futures)]
+            except BrokenProcessPool as broken:
+                raise UserError(
+                    "a worker was ended from outside, most often for memory: take fewer workers or smaller "
+                    "task-megabytes. The same command goes on where it was."
+                ) from broken
+        for error in errors:
+            if error is not None:
+                raise error
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_pool": None}
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> _Local:
-        copy = _Local.__new__(_Local)
-        copy.__dict__.update(self.__getstate__() | {"pipeline": deepcopy(self.pipeline, memo)})
-        return copy
 
     @property
     def world_size(self) -> int:
@@ -174,6 +175,21 @@ class _Local(PipelineExecutor):
         )
 
 
+def _packed_task(packed: bytes, rank: int) -> UserError | None:
+    return _task(dill.loads(packed), rank)
+
+
+def _task(executor: _Local, rank: int) -> UserError | None:
+    with contextlib.redirect_stderr(_nowhere()):  # of other errors its log has the traceback
+        try:
+            executor._run_for_rank(rank, local_rank=1)
+        except UserError as error:
+            return error
+        except Exception:
+            return None  # there is no completion, which is seen
+    return None
+
+
 @cache
 def _nowhere() -> TextIO:
     return Path(os.devnull).open("w", encoding="utf-8")
@@ -184,7 +200,8 @@ _watching = threading.Lock()
 
 def end_with_parent() -> None:
     """From now on this process ends when the one that started it does: nobody else would stop its writing."""
-    parent = multiprocess.parent_process()
+    # Of the pool above, or of the one in which datatrove runs the tasks of a Ray worker.
+    parent = multiprocessing.parent_process() or multiprocess.parent_process()
     if parent is None or not _watching.acquire(blocking=False):
         return
 

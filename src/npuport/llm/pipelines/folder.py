@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from npuport.errors import UserError
 from npuport.llm.pipelines.shards import Shard
@@ -57,25 +57,34 @@ def held(folder: Folder, settings: Mapping[str, Any], shards: Sequence[Shard]) -
         UserError: it holds something else, another run has it, or it cannot be written.
     """
     run = json.loads(json.dumps({"settings": settings, "shards": [_identity(shard) for shard in shards]}))
+    if _complete(folder, run):
+        yield False
+        return
     try:
-        if _complete(folder, run):
-            yield False
-            return
-        path = folder.path
-        if path.exists() and not folder.unfinished.exists() and (not path.is_dir() or any(path.iterdir())):
-            raise UserError("{path} is there already: choose another folder.", path=path)
-        folder.unfinished.mkdir(parents=True, exist_ok=True)
-        with (folder.unfinished / "lock").open("w") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as error:
-                raise UserError("another run is writing {path}: wait for its end.", path=folder.path) from error
-            _same_run(folder, run)
-            yield True
+        lock = _taken(folder, run)
     except OSError as error:
         raise UserError(
             "{path} cannot be written: {reason}.", path=folder.path, reason=error.strerror or error
         ) from error
+    with lock:
+        yield True
+
+
+def _taken(folder: Folder, run: Mapping[str, Any]) -> TextIO:
+    path = folder.path
+    if path.exists() and not folder.unfinished.exists() and (not path.is_dir() or any(path.iterdir())):
+        raise UserError("{path} is there already: choose another folder.", path=path)
+    folder.unfinished.mkdir(parents=True, exist_ok=True)
+    lock = (folder.unfinished / "lock").open("w")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _same_run(folder, run)
+    except BaseException as error:
+        lock.close()
+        if isinstance(error, BlockingIOError):
+            raise UserError("another run is writing {path}: wait for its end.", path=path) from error
+        raise
+    return lock
 
 
 def _complete(folder: Folder, run: Mapping[str, Any]) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import inspect
 import types
 import typing
 from collections.abc import Callable, Iterator, Mapping
@@ -154,6 +155,8 @@ def starter(kind: type[Any], given: Mapping[str, Any], indent: str = "") -> Iter
         if about is not None:
             yield f"{indent}# {about.help}"
         if dataclasses.is_dataclass(inner):
+            about_it = (inspect.getdoc(inner) or "").split("\n\n")[0]
+            yield f"{indent}# {' '.join(about_it.split())}"
             yield f"{indent}{name}:"
             yield from starter(typing.cast("type[Any]", inner), {}, indent + "  ")
             continue

@@ -12,6 +12,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet
 
+from npuport.errors import UserError
 from npuport.llm.pipelines.shards import Shard
 
 _BATCH = 1_000  # rows of Parquet that are read at once
@@ -40,8 +41,17 @@ class Record:
 
 
 def records_of(shard: Shard) -> Iterator[Record]:
-    """The lines or rows of a shard, blank ones included."""
-    return _rows(shard) if shard.parquet else _lines(shard)
+    """The lines or rows of a shard, blank ones included.
+
+    Raises:
+        UserError: the file cannot be read.
+    """
+    try:
+        yield from _rows(shard) if shard.parquet else _lines(shard)
+    except OSError as error:
+        raise UserError("{path} cannot be read: {reason}.", path=shard.path, reason=error.strerror or error) from error
+    except pa.ArrowInvalid as error:
+        raise UserError("{path} cannot be read: {reason}.", path=shard.path, reason=error) from error
 
 
 def _lines(shard: Shard) -> Iterator[Record]:
