@@ -72,6 +72,7 @@ class Case:
     micro_batches: int
     tensor: int = 1
     pipeline: int = 1
+    context: int = 1
     expert: int = 1
     experts: int = 1
     top_k: int = 1
@@ -106,9 +107,77 @@ class Attention(torch.nn.Module):
             Attention.mask = torch.ones(2048, 2048, dtype=torch.bool, device=query.device).triu(1)
         sequence, batch, heads, width = query.shape
         query, key, value = (one.reshape(sequence, batch, -1) for one in (query, key, value))
+        if parallel_state.get_context_parallel_world_size() > 1:
+            return Ring.apply(query, torch.stack((key, value)), heads, width**-0.5)
         return torch_npu.npu_fusion_attention(
             query, key, value, heads, "SBH", atten_mask=Attention.mask, sparse_mode=3, scale=width**-0.5
         )[0]
+
+
+class Ring(torch.autograd.Function):
+    """Ring attention (Liu et al. 2023) as MindSpeed computes it: keys and values go around, in both passes.
+
+    Each block of keys is attended to whole, causal or not: the numbers differ from a causal model's, what is kept does
+    not.
+    """
+
+    @staticmethod
+    def forward(context: Any, query: Any, keys: Any, heads: int, scale: float) -> Any:
+        here, most, total, output = keys, None, None, None
+        for _ in range(parallel_state.get_context_parallel_world_size()):
+            found = torch_npu.npu_fusion_attention(query, *here, heads, "SBH", scale=scale)
+            if output is None:
+                output, most, total = found[:3]
+            else:
+                largest = torch.maximum(most, found[1])
+                old, new = total * torch.exp(most - largest), found[2] * torch.exp(found[1] - largest)
+                most, total = largest, old + new
+                output = _spread(old / total, output) + _spread(new / total, found[0])
+            here = _passed_on(here)
+        context.save_for_backward(query, keys, output, most, total)
+        context.heads, context.scale = heads, scale
+        return output
+
+    @staticmethod
+    def backward(context: Any, gradient: Any) -> Any:
+        query, keys, output, most, total = context.saved_tensors
+        here, of_query, of_keys = keys, torch.zeros_like(query), torch.zeros_like(keys)
+        for _ in range(parallel_state.get_context_parallel_world_size()):
+            found = torch_npu.npu_fusion_attention_grad(
+                query,
+                *here,
+                gradient,
+                context.heads,
+                "SBH",
+                softmax_max=most,
+                softmax_sum=total,
+                attention_in=output,
+                scale_value=context.scale,
+            )
+            of_query += found[0]
+            of_keys = _passed_on(of_keys + torch.stack(found[1:3]))
+            here = _passed_on(here)
+        return of_query, of_keys, None, None
+
+
+def _spread(share: torch.Tensor, output: torch.Tensor) -> torch.Tensor:
+    """``output`` (sequence, batch, heads x width) times the share of each row (batch, heads, sequence, 8)."""
+    sequence, batch, _ = output.shape
+    rows = share[..., :1].permute(2, 0, 1, 3)
+    return (output.view(sequence, batch, rows.shape[2], -1) * rows).to(output.dtype).view_as(output)
+
+
+def _passed_on(mine: torch.Tensor) -> torch.Tensor:
+    """What the rank before has, while this one's goes to the next."""
+    group = parallel_state.get_context_parallel_group()
+    ranks = torch.distributed.get_process_group_ranks(group)
+    place = torch.distributed.get_rank(group)
+    other = torch.empty_like(mine)
+    send = torch.distributed.P2POp(torch.distributed.isend, mine.contiguous(), ranks[(place + 1) % len(ranks)], group)
+    receive = torch.distributed.P2POp(torch.distributed.irecv, other, ranks[place - 1], group)
+    for work in torch.distributed.batch_isend_irecv([send, receive]):
+        work.wait()
+    return other
 
 
 def built(case: Case) -> list[Any]:
@@ -138,6 +207,7 @@ def built(case: Case) -> list[Any]:
         tensor_model_parallel_size=case.tensor,
         sequence_parallel=case.tensor > 1,
         pipeline_model_parallel_size=case.pipeline,
+        context_parallel_size=case.context,
         expert_model_parallel_size=case.expert,
         recompute_granularity="full" if case.recompute else None,
         recompute_method="uniform" if case.recompute else None,
@@ -173,6 +243,7 @@ def trained(case: Case) -> int:
     parallel_state.initialize_model_parallel(
         tensor_model_parallel_size=case.tensor,
         pipeline_model_parallel_size=case.pipeline,
+        context_parallel_size=case.context,
         expert_model_parallel_size=case.expert,
     )
     generators.model_parallel_cuda_manual_seed(1)
@@ -181,8 +252,9 @@ def trained(case: Case) -> int:
         optimizer="adam", lr=1e-4, bf16=True, params_dtype=torch.bfloat16, use_distributed_optimizer=case.zero == 1
     )
     optimizer = get_megatron_optimizer(options, models)
-    tokens = torch.randint(0, case.vocabulary, (case.micro_batch, case.sequence), device="npu")
-    positions = torch.arange(case.sequence, device="npu")[None].expand(case.micro_batch, -1)
+    length = case.sequence // case.context
+    tokens = torch.randint(0, case.vocabulary, (case.micro_batch, length), device="npu")
+    positions = torch.arange(length, device="npu")[None].expand(case.micro_batch, -1)
 
     def forward(_: Any, model: Any) -> Any:
         output = model(tokens, positions, None, labels=tokens)

@@ -18,16 +18,17 @@ from npuport.sim import SimOptions
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("megatron") is None, reason="needs megatron-core")
 
 PROGRAM = Path(__file__).with_name("megatron_models.py")
-DEVICES, SEQUENCE, BATCH = 2, 256, 2
+DEVICES, BATCH = 2, 2
 SIZES = {
     **{"layers": 4, "hidden": 512, "heads": 8, "kv_heads": 2, "ffn": 1408, "vocabulary": 2000},
-    **{"sequence": SEQUENCE, "micro_batch": BATCH, "micro_batches": 1},
+    **{"sequence": 256, "micro_batch": BATCH, "micro_batches": 1},
 }
 CASES: Mapping[str, Mapping[str, int]] = {
     "distributed optimizer": {"zero": 1},
     "tensor and sequence": {"tensor": 2},
     "pipeline": {"pipeline": 2, "micro_batches": 4},
     "pipeline, recomputed": {"pipeline": 2, "micro_batches": 4, "recompute": 1},
+    "context": {"context": 2, "sequence": 1024, "zero": 1},
     "experts": {"expert": 2, "experts": 4, "top_k": 2},
 }
 
@@ -58,18 +59,18 @@ def estimates(case: Mapping[str, int]) -> list[float]:
         experts=case.get("experts", 1),
         top_k=case.get("top_k", 1),
     )
-    tensor, pipeline = case.get("tensor", 1), case.get("pipeline", 1)
-    data = DEVICES // (tensor * pipeline)
+    tensor, pipeline, context = (case.get(name, 1) for name in ("tensor", "pipeline", "context"))
+    data = DEVICES // (tensor * pipeline * context)
     layout = Layout(
         tensor,
         pipeline,
         data,
-        1,
+        context,
         case.get("expert", 1),
         case.get("zero", 0),
         "full" if case.get("recompute") else "none",
         case["micro_batch"],
         case["micro_batches"],
     )
-    job = Job(1, DEVICES, SEQUENCE, BATCH * case["micro_batches"] * data)
+    job = Job(1, DEVICES, case["sequence"], BATCH * case["micro_batches"] * data)
     return [stage_memory(model, job, layout, framework("megatron"), stage).total for stage in range(pipeline)]
