@@ -107,7 +107,7 @@ def test_older_operator_sets_are_written_as_asked(npuport: Command, networks: Pa
     [
         ("Random", 18, "differs from PyTorch's"),
         ("Loop", 17, "differs from PyTorch's for batch=4"),  # the older exporter takes the batch for a constant
-        ("Loop", 18, "cannot export"),
+        ("Loop", 18, "axis batch of image became fixed"),
         ("OnNpu", 18, "npu_rms_norm"),
         ("Encoder", 17, "where PyTorch does not"),  # a reshape to the exported length
     ],
@@ -230,6 +230,7 @@ def test_checkpoints_that_are_no_weights_are_refused_in_one_sentence(
         (["{networks}:cnn", "--input", "x=float32[2]", "--size", "batch=2"], "no input has an axis"),
         (["{networks}:cnn", "--input", "x=float32[2]", "--size", "batch"], "is not understood"),
         (["{networks}:cnn"], "give each input"),
+        (["{networks}:Encoder", "--input", "ids=int64[2,3]", "--input", "msk=int64[2,3]"], "msk: forward has no"),
         (["{networks}:cnn", "--cache"], "Hugging Face folder"),
         (["{networks}:cnn", "--input", "x=float32[2]", "--arguments", "[1]"], "JSON object"),
         (["{networks}:cnn", "--input", "x=float32[2]", "--arguments", "{"], "no JSON"),
@@ -249,6 +250,21 @@ def test_wrong_input_gives_one_sentence(
     assert npuport("export", "onnx", *arguments, "-o", tmp_path / "model.onnx") == 2
     assert said in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
+
+
+def test_files_may_be_called_as_modules_of_python_and_scripts_that_end_are_named(
+    npuport: Command, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import types
+
+    (tmp_path / "types.py").write_text("import torch\nnet = torch.nn.Linear(4, 2)\n")
+    path = tmp_path / "model.onnx"
+    argv = ["--input", "hidden=float32[batch,4]", "--opset", 17, "-o", path]
+    assert npuport("export", "onnx", f"{tmp_path / 'types.py'}:net", *argv) == 0
+    assert sys.modules["types"] is types
+    (tmp_path / "train.py").write_text("import argparse\nargparse.ArgumentParser().parse_args(['--unknown'])\n")
+    assert npuport("export", "onnx", f"{tmp_path / 'train.py'}:net", *argv) == 2
+    assert "ends the program when it is imported" in capsys.readouterr().err
 
 
 @pytest.mark.sim

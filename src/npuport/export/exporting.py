@@ -27,15 +27,37 @@ NEW_EXPORTER_FROM = 18
 _OF_NPU = re.compile(r"npu::(npu_)?(?P<registered>\w+)|\b(?P<called>npu_\w+)")
 
 
+# How torch.export says that a size which should vary has become a number; its inputs are `Flat.forward`'s.
+_BECAME_FIXED = re.compile(r"inferred a static shape of \d+ for dimension inputs\['tensors'\]\[(\d+)\]\.shape\[(\d+)\]")
+
+
 def flattened(model: torch.nn.Module, inputs: Sequence[Input]) -> Flat:
-    """The model as a function of tensors by position: by keyword where its ``forward`` knows the inputs' names."""
+    """The model as a function of tensors by position: by keyword where its ``forward`` knows the inputs' names.
+
+    Raises:
+        UserError: it knows some of the names, so that the others are mistaken.
+    """
     from npuport.export.flattening import Flat
 
-    parameters = inspect.signature(model.forward).parameters
     names = [one.name for one in inputs]
-    flat = Flat(model, names if all(name in parameters for name in names) else None)
+    flat = Flat(model, names if _by_keyword(model, names) else None)
     flat.eval()
     return flat
+
+
+def _by_keyword(model: torch.nn.Module, names: Sequence[str]) -> bool:
+    signature = inspect.signature(model.forward)
+    kinds = {parameter.kind for parameter in signature.parameters.values()}
+    unknown = [name for name in names if name not in signature.parameters]
+    if not unknown or len(unknown) == len(names) or inspect.Parameter.VAR_POSITIONAL in kinds:
+        return not unknown
+    if inspect.Parameter.VAR_KEYWORD in kinds:
+        return True
+    raise UserError(
+        "{names}: forward has no parameter of this name. It takes {signature}.",
+        names=", ".join(unknown),
+        signature=signature,
+    )
 
 
 def samples(inputs: Sequence[Input], sizes: Mapping[str, int], seed: int = 0) -> tuple[torch.Tensor, ...]:
@@ -140,13 +162,27 @@ def write_onnx(
                 )
     except Exception as error:
         _refuse_npu_operator(error)
+        reason = _reason(error)
+        fixed = _BECAME_FIXED.search(reason)
+        if fixed is not None:
+            raise became_fixed(inputs[int(fixed[1])], int(fixed[2])) from error
         raise UserError(
             "PyTorch cannot export the model to operator set {opset}: {reason}. --opset {other} uses PyTorch's other "
             "exporter.",
             opset=opset,
-            reason=_reason(error),
+            reason=reason,
             other=other_opset(opset),
         ) from error
+
+
+def became_fixed(given: Input, axis: int) -> UserError:
+    """The error for an axis that should vary and does not."""
+    return UserError(
+        "axis {axis} of {name} became fixed, so nothing is written: the model uses its size as a plain "
+        "number. Write a number in --input, or keep the size a tensor's shape in the model.",
+        axis=given.axes[axis],
+        name=given.name,
+    )
 
 
 def other_opset(opset: int) -> int:

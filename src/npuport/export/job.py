@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from npuport.errors import UserError
 from npuport.export.checking import Difference, Session, compare
-from npuport.export.exporting import flattened, in_words, run_model, samples, write_onnx
+from npuport.export.exporting import became_fixed, flattened, in_words, run_model, samples, write_onnx
 from npuport.export.inputs import Input
 from npuport.export.onnx_graph import Graph, free_wrong_sizes, read_graph
 
@@ -127,9 +127,4 @@ def _check_graph(graph: Graph, inputs: Sequence[Input], opset: int) -> None:
             raise UserError("the model does not use its input {name}: leave it out.", name=one.name)
         fixed = next((index for index in one.dynamic_axes() if isinstance((value.axes or ())[index], int)), None)
         if fixed is not None:
-            raise UserError(
-                "axis {axis} of {name} became fixed, so nothing is written: the model uses its size as a plain "
-                "number. Write a number in --input, or keep the size a tensor's shape in the model.",
-                axis=one.axes[fixed],
-                name=one.name,
-            )
+            raise became_fixed(one, fixed)

@@ -130,14 +130,21 @@ def _module(place: str) -> Any:
         if not path.is_file():
             raise UserError("no such file: {path}.", path=path)
         sys.path.insert(0, str(path.resolve().parent))
-        spec = importlib.util.spec_from_file_location(path.stem, path)
+        # A file may be called as a module that this program needs, such as types.py.
+        name = path.stem if path.stem not in sys.modules else f"_file_{path.stem}"
+        spec = importlib.util.spec_from_file_location(name, path)
         assert spec is not None and spec.loader is not None  # a .py file always has a loader
         module = importlib.util.module_from_spec(spec)
-        sys.modules[path.stem] = module
+        sys.modules[name] = module
         spec.loader.exec_module(module)
         return module
     except UserError:
         raise
+    except SystemExit as error:
+        raise UserError(
+            "{place} ends the program when it is imported: keep what trains under if __name__ == '__main__'.",
+            place=place,
+        ) from error
     except Exception as error:
         raise _import_failed(place, error) from error
 

@@ -149,6 +149,9 @@ EXPORT_SENTENCES = {
     ),
     "{path}: operator set {opset}, {nodes} of {kinds}": "{path}：算子集 {opset}，{kinds}，共 {nodes}",
     "{place} cannot be imported: {reason}.": "无法导入 {place}：{reason}。",
+    "{place} ends the program when it is imported: keep what trains under if __name__ == '__main__'.": (
+        "{place} 在导入时结束了程序：请把训练代码放在 if __name__ == '__main__' 之下。"
+    ),
     "{place} has no {name}.": "{place} 中没有 {name}。",
     "{place} needs torch_npu, which does not load here: {reason}. Run the same command behind "
     "`npuport run --sim --`, or on the NPU machine.": (
