@@ -123,6 +123,9 @@ EXPORT_SENTENCES = {
     ),
     "{folder} needs transformers: pip install transformers": "{folder} 需要 transformers：pip install transformers",
     '{name} is missing: pip install torch "npuport[export]"': '缺少 {name}：pip install torch "npuport[export]"',
+    "{names}: forward has no parameter of this name. It takes {signature}.": (
+        "{names}：forward 没有该名称的参数。它的参数为 {signature}。"
+    ),
     "{number} node": "{number} 个节点",
     "{number} nodes": "{number} 个节点",
     "{path} cannot be read as weights alone ({reason}). Nothing else in it is run: save "
