@@ -262,3 +262,11 @@ def test_run_with_impossible_options(npuport: Npuport, argv: tuple[str, ...], wo
 def test_run_without_sim_uses_the_runtime(npuport: Npuport, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("npuport.runtime.launch.run", len)
     assert npuport("run", "train.py", "--device=cuda").code == 2
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+def test_output_that_has_no_room_is_one_line() -> None:
+    code = "from npuport.cli.shared import guard\nwith guard():\n print('x' * 100000)"
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run([sys.executable, "-c", code], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (2, "npuport: output cannot be written: No space left on device.\n")

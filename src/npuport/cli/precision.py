@@ -202,8 +202,8 @@ def check_ops(
 
     from npuport.cli.precision_check_ops import check_folder
 
-    if device.partition(":")[0] in ("", "cpu"):  # where torch_npu is installed and CANN is not
-        os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
+    # torch_npu is loaded for --device npu only: it may be installed where CANN is not.
+    os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
     raise SystemExit(check_folder(dump, only, device, reference, repro, json_))
 
 

@@ -91,8 +91,10 @@ def _require(device: str) -> None:
     import torch
 
     try:
+        if device.partition(":")[0] == "npu":
+            import torch_npu  # noqa: F401
         torch.ones(1, device=device)
-    except (RuntimeError, AssertionError) as error:
+    except (RuntimeError, AssertionError, ImportError, OSError) as error:
         reason = str(error).strip().partition("\n")[0]
         raise UserError("nothing can be executed on {device} here: {reason}", device=device, reason=reason) from error
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import math
 import os
 import re
@@ -51,8 +52,20 @@ def guard() -> Iterator[None]:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise SystemExit(PIPE_CLOSED) from None
     except Exception as error:
-        _report_defect(error)
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            _report_full(error)
+        else:
+            _report_defect(error)
         raise SystemExit(MISUSE) from None
+
+
+def _report_full(error: OSError) -> None:
+    from npuport.report.language import translate
+
+    if error.filename is None:  # it may be stdout, which Python flushes once more when it ends
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    where = error.filename or translate("output")
+    talk("npuport: " + translate("{path} cannot be written: {reason}.", path=where, reason=error.strerror))
 
 
 def _report_defect(error: Exception) -> None:
