@@ -41,7 +41,8 @@ def lines(path: Path) -> list[bytes]:
 
 
 def written(path: Path, rows: list[dict[str, Any]]) -> Path:
-    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+    text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    path.write_text(text, encoding="utf-8", errors="backslashreplace")
     return path
 
 
@@ -227,6 +228,11 @@ def test_a_file_that_is_broken_is_named(tmp_path: Path, npuport: Npuport, capsys
     assert not (tmp_path / "out" / "kept").exists()
 
 
+def test_nothing_kept_is_a_result_too(clean: Callable[..., list[dict[str, Any]]], tmp_path: Path) -> None:
+    assert len(clean(["short", "\ud800 half a character, which no file of UTF-8 can hold, is dropped as well"])) == 2
+    assert json.loads((tmp_path / "out" / "report.json").read_text())["kept"] == 0
+
+
 def test_two_runs_do_not_write_the_same_folder(
     tmp_path: Path, npuport: Npuport, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -255,6 +261,7 @@ def test_two_runs_do_not_write_the_same_folder(
         ("inputs: [p.yaml]\noutput: out", "p.yaml is neither JSONL"),
         ("inputs: [a.jsonl]", "there is no output"),
         ("inputs: [a.jsonl]\noutput: out\nsteps: {language: {keep: [xx]}}", "xx is none of the languages"),
+        ("inputs: [a.jsonl]\noutput: out\nexecutor: {kind: slurm}", "not on this machine"),
         ("inputs: [a.jsonl]\noutput: out\nsteps: {words: {files: [w.txt]}}", "w.txt cannot be read"),
     ],
 )

@@ -88,6 +88,11 @@ CLEANING_SENTENCES = {
         "steps.perplexity 需要 torch 和 transformers：请安装它们。"
     ),
     "steps.perplexity.model: {path} cannot be loaded: {reason}": "steps.perplexity.model：无法加载 {path}：{reason}",
+    "executor.options: {reason}.": "executor.options：{reason}。",
+    "the executor slurm takes Slurm's sbatch, which is not on this machine.": (
+        "slurm 执行器需要 Slurm 的 sbatch，而本机没有。"
+    ),
+    "there is no Ray cluster at {address}: {reason}": "{address} 处没有 Ray 集群：{reason}",
     "the executor ray takes the package ray:\n  pip install ray": "ray 执行器需要 ray：\n  pip install ray",
     "the records have no common columns for Parquet ({reason}): write the format jsonl.": (
         "这些记录没有可用于 Parquet 的统一列（{reason}）：请使用 jsonl 格式。"

@@ -11,6 +11,7 @@ import contextlib
 import logging
 import multiprocessing
 import os
+import shutil
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -30,8 +31,6 @@ from loguru import logger
 from npuport.errors import UserError
 from npuport.llm.pipelines.folder import Folder
 from npuport.llm.pipelines.shards import Shard
-
-KINDS = ("local", "ray", "slurm")
 
 
 @dataclass(frozen=True)
@@ -107,10 +106,16 @@ class Executor:
         ours = not ray.is_initialized()
         if ours:
             # Without an address Ray joins the cluster that this machine belongs to, or starts one for this run.
-            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, include_dashboard=False)
+            try:
+                ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, include_dashboard=False)
+            except (ConnectionError, ValueError) as error:
+                reason = str(error).splitlines()[0]
+                raise UserError(
+                    "there is no Ray cluster at {address}: {reason}", address=address, reason=reason
+                ) from error
         try:
             workers = {"workers": self.workers} if self.workers else {}
-            yield lambda **stage: RayPipelineExecutor(**{"mem_per_cpu_gb": 1} | options | workers | stage)
+            yield lambda **stage: _made(RayPipelineExecutor, {"mem_per_cpu_gb": 1} | options | workers | stage)
         finally:
             if ours:
                 ray.shutdown()
@@ -118,19 +123,28 @@ class Executor:
     def _submit(self, stages: Sequence[Stage], logs: Path) -> None:
         from datatrove.executor.slurm import SlurmPipelineExecutor
 
+        if shutil.which("sbatch") is None:
+            raise UserError("the executor slurm takes Slurm's sbatch, which is not on this machine.")
+        workers = {"workers": self.workers} if self.workers else {}
         before = None
         for stage in stages:
-            before = SlurmPipelineExecutor(
-                pipeline=list(stage.steps),
-                tasks=stage.tasks,
-                logging_dir=str(logs / stage.name),
-                job_name=f"npuport-{stage.name}",
-                depends=before,
-                **({"workers": self.workers} if self.workers else {}),
-                **self.options,
-            )
+            own = {
+                "pipeline": list(stage.steps),
+                "tasks": stage.tasks,
+                "logging_dir": str(logs / stage.name),
+                "job_name": f"npuport-{stage.name}",
+                "depends": before,
+            }
+            before = _made(SlurmPipelineExecutor, {**self.options, **workers, **own})
         if before is not None:
             before.run()
+
+
+def _made(kind: type[PipelineExecutor], arguments: dict[str, Any]) -> PipelineExecutor:
+    try:
+        return kind(**arguments)
+    except TypeError as error:  # such as an argument that it does not have, or lacks
+        raise UserError("executor.options: {reason}.", reason=error) from error
 
 
 class _Local(PipelineExecutor):

@@ -37,7 +37,7 @@ class Record:
     @property
     def bytes_as_json(self) -> bytes:
         """One line of JSON without its end: what stood there, or what a row is in JSON."""
-        return self.line or msgspec.json.encode(self.fields)
+        return self.line or msgspec.json.encode(self.fields, enc_hook=str)
 
 
 def records_of(shard: Shard) -> Iterator[Record]:
