@@ -234,6 +234,25 @@ def test_yaml_of_llama_factory_and_accelerate(tmp_path: Path) -> None:
     assert far(checked) == []
 
 
+def test_files_beside_a_training(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(
+        json.dumps(
+            {
+                **{"model_type": "llama", "hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32},
+                **{"intermediate_size": 11008, "vocab_size": 32000},
+            }
+        ),
+        encoding="utf-8",
+    )
+    (tmp_path / "args.json").write_text(json.dumps({**ALPACA, "deepspeed": {**ZERO_3, "gradient_clipping": 2}}))
+    files = [tmp_path / "args.json", tmp_path / "config.json"]
+    [checked] = check_files(files, Given())
+    assert checked.told.recipe.parameters == 6_738_415_616
+    assert troubles(checked) == ["deepspeed-mismatch"]  # of the file within the arguments
+    with pytest.raises(UserError, match="both model"):
+        check_files([*files, tmp_path / "config.json"], Given())
+
+
 @pytest.mark.parametrize(
     ("name", "size"),
     [
@@ -269,6 +288,7 @@ def test_the_command(tmp_path: Path, npuport: Callable[..., int], capsys: pytest
         ("a.json", '{"lines": 3}', "no configuration that npuport knows"),
         ("a.sh", "echo hello\n", "no configuration that npuport knows"),
         ("config.json", '{"model_type": "llama"}', "is missing"),
+        ("fsdp.yaml", "distributed_type: FSDP\nnum_processes: 8\n", "says nothing of a training"),
     ],
 )
 def test_what_is_no_configuration_is_named(tmp_path: Path, name: str, text: str, said: str) -> None:

@@ -107,9 +107,6 @@ CONFIG_SENTENCES = {
     "garbled: read in a wrong encoding, or characters of no writing": (
         "乱码：按错误的编码读取，或不属于任何文字的字符"
     ),
-    "give the configuration of a training too: a model alone is not checked.": (
-        "请同时给出训练的配置：不单独检查模型。"
-    ),
     "gradient clipping": "梯度裁剪",
     "gradients are clipped at {norm} only; published {value} ({source})": (
         "梯度到 {norm} 才裁剪；公开值为 {value}（{source}）"
@@ -189,6 +186,7 @@ CONFIG_SENTENCES = {
     "{path} is {given} in {file}, and {value} by TrainingArguments": (
         "{path} 在 {file} 中为 {given}，而 TrainingArguments 为 {value}"
     ),
+    "{path} says nothing of a training: give its arguments too.": ("{path} 没有说明训练：请同时给出训练的参数。"),
     (
         "{ratio} tokens for each parameter; published {value} ({source}): a smaller model, or more "
         "text, unless a trained model is continued"

@@ -10,7 +10,7 @@ from pathlib import Path
 from npuport.errors import UserError
 from npuport.guidance.judging import Purpose, Recipe
 from npuport.llm.checking.documents import Document, read_documents
-from npuport.llm.planning.model import Model, model_from
+from npuport.llm.planning.model import model_from
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,6 @@ class Training:
     main: Document
     deepspeed: Document | None = None
     accelerate: Document | None = None
-    model: Model | None = None
     given: Given = field(default_factory=Given)
 
 
@@ -59,19 +58,25 @@ def trainings(paths: Sequence[Path], given: Given) -> list[Training]:
                 kind=kind,
             )
     beside = {kind: found[0] if found else None for kind, found in of_kind.items()}
-    model = model_from(beside["model"].path) if beside["model"] is not None else None
+    if beside["model"] is not None and given.parameters is None:
+        given = replace(given, parameters=model_from(beside["model"].path).parameters)
     mains = [one for one in documents if one.kind in ("megatron", "trainer")]
-    mains = mains or [one for one in (beside["deepspeed"], beside["accelerate"]) if one is not None][:1]
+    mains = mains or of_kind["deepspeed"]
     if not mains:
-        raise UserError("give the configuration of a training too: a model alone is not checked.")
+        raise UserError(
+            "{path} says nothing of a training: give its arguments too.", path=", ".join(str(path) for path in paths)
+        )
     return [
-        _completed(Training(one, beside["deepspeed"] or _named_deepspeed(one), beside["accelerate"], model, given))
+        _with_devices(Training(one, beside["deepspeed"] or _named_deepspeed(one), beside["accelerate"], given))
         for one in mains
     ]
 
 
 def _named_deepspeed(main: Document) -> Document | None:
-    """The DeepSpeed file that a training names, if it can be found: beside it, or in a folder above it."""
+    """The DeepSpeed file that a training names, if it can be found: within it, beside it, or in a folder above it."""
+    inside = main.options.get("deepspeed")
+    if isinstance(inside, dict):
+        return Document(main.path, "deepspeed", inside)
     name = main.text("deepspeed")
     if main.kind != "trainer" or not name.endswith(".json"):
         return None
@@ -81,11 +86,9 @@ def _named_deepspeed(main: Document) -> Document | None:
     return None
 
 
-def _completed(training: Training) -> Training:
+def _with_devices(training: Training) -> Training:
     given = training.given
-    devices = given.devices or _devices(training)
-    parameters = given.parameters or (training.model.parameters if training.model else None)
-    return replace(training, given=replace(given, devices=devices, parameters=parameters))
+    return replace(training, given=replace(given, devices=given.devices or _devices(training)))
 
 
 def _devices(training: Training) -> int | None:
