@@ -14,7 +14,9 @@ torch = pytest.importorskip("torch")
 
 from fault_models import CASES  # noqa: E402
 from faults import FAULTS, NOISES, is_right, step_of  # noqa: E402
+from msprobe_dumps import forward, tensor, write_dump  # noqa: E402
 
+from npuport.precision.dumps import read_any_step  # noqa: E402
 from npuport.precision.operators.calls import Step, read_step, write_step  # noqa: E402
 from npuport.precision.operators.plain_file import read_plain  # noqa: E402
 from npuport.precision.operators.statistics import Statistics  # noqa: E402
@@ -103,3 +105,14 @@ def test_a_file_with_tensors_or_code_is_not_plain(tmp_path: Path) -> None:
     torch.save({"npuport": Path("x")}, tmp_path / "b.pt")
     (tmp_path / "c.pt").write_bytes(b"PK")
     assert [read_plain(tmp_path / name) for name in ("a.pt", "b.pt", "c.pt")] == [None, None, None]
+
+
+def test_a_single_call_in_half_precision_that_agrees_is_no_suspect(tmp_path: Path) -> None:
+    """Its rounding is larger than all that the calls in float32 show."""
+    calls = {}
+    for number in range(20):
+        dtype = "torch.float16" if number == 9 else "torch.float32"
+        outputs = [tensor(8, dtype=dtype, norm=float(number + 1))]
+        calls[f"Functional.gelu.{number}.forward"] = forward([tensor(8, norm=number + 0.5)], outputs)
+    step = read_any_step(write_dump(tmp_path, calls))
+    assert compare(step, step).suspects == ()

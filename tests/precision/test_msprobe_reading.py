@@ -205,6 +205,33 @@ def test_values_with_equal_statistics_are_read_in_their_own_order(tmp_path: Path
     assert refs[0].offset == refs[2].offset != refs[1].offset
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_tensors_of_every_kind_are_read_and_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    x = torch.arange(12.0).view(3, 4) - 4
+    kinds = [
+        torch.quantize_per_tensor(x, 0.5, 0, torch.qint8), x.to_sparse(), x.to_sparse_csr(), torch.complex(x, x),
+        torch.complex(x, x).conj(), torch.complex(x, x).conj().imag, x.to(torch.float8_e4m3fn), x.half(),
+        x.abs().to(torch.uint16), x > 0, x.t(), torch.empty(0, 4), torch.tensor(3.0), torch.nn.Parameter(x),
+        torch.full((3, 4), -math.inf),
+    ]  # fmt: skip
+    (tmp_path / "dump_tensor_data").mkdir()
+    data = {}
+    for number, kind in enumerate(kinds):
+        name = f"Torch.f.{number}.forward.output.0.pt"
+        torch.save(kind, tmp_path / "dump_tensor_data" / name)
+        parts = [tensor(*kind.shape, dtype=str(kind.dtype), norm=number + 1.0, data_name=name)]
+        data[f"Torch.f.{number}.forward"] = forward([], parts)
+    write_dump(tmp_path, data, task="tensor")
+    step = read(tmp_path)
+    for call, kind in zip(step.calls, kinds, strict=True):
+        expected = kind.dequantize() if kind.is_quantized else kind.to_dense() if kind.layout != torch.strided else kind
+        assert torch.equal(step.tensor(call.outputs[0]), expected.detach().resolve_conj().resolve_neg())
+    table = tmp_path / "table.csv"
+    assert compare_folders(tmp_path, tmp_path, as_json=False, columns=table, html=tmp_path / "page.html") == 0
+    assert "Nothing is suspected" in capsys.readouterr().out
+    assert len(table.read_text(encoding="utf-8").splitlines()) == len(kinds) + 1
+
+
 def test_what_cannot_be_read_is_one_clear_error(tmp_path: Path) -> None:
     file = write_dump(tmp_path / "half", small_gpt())
     file.write_text(file.read_text()[:-300])

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def read_tensor(path: Path) -> torch.Tensor:
-    """The tensor in a file, mapped into memory.
+    """The tensor in a file, mapped into memory; one that is sparse or quantised as the values that it stands for.
 
     Raises:
         UserError: the file is not whole, or holds something else.
@@ -32,7 +32,17 @@ def read_tensor(path: Path) -> torch.Tensor:
         raise UserError("{path} is no tensor of msprobe: it is damaged, or holds something else.", path=path) from error
     if not isinstance(found, torch.Tensor):
         raise UserError("{path} is no tensor of msprobe: it is damaged, or holds something else.", path=path)
-    return found.detach()
+    return _values(found.detach())
+
+
+def _values(tensor: torch.Tensor) -> torch.Tensor:
+    import torch
+
+    if tensor.is_quantized:
+        return tensor.dequantize()
+    if tensor.layout is not torch.strided:
+        return tensor.to_dense()
+    return tensor.resolve_conj().resolve_neg()
 
 
 def checksums_of(path: Path, size: int) -> tuple[int, ...]:
@@ -79,7 +89,7 @@ class Files(dict[int, "torch.Tensor"]):
 
         path = self._files[ref.storage, ref.offset]
         tensor = read_tensor(path)
-        if tuple(tensor.shape) == ref.shape and tensor.dtype == getattr(torch, ref.dtype):
+        if tuple(tensor.shape) == ref.shape:
             return tensor
         if tensor.numel() != torch.Size(ref.shape).numel():
             raise UserError(
@@ -88,7 +98,7 @@ class Files(dict[int, "torch.Tensor"]):
                 count=tensor.numel(),
                 shape=list(ref.shape),
             )
-        return tensor.reshape(ref.shape).to(getattr(torch, ref.dtype))
+        return tensor.reshape(ref.shape)
 
 
 @dataclass

@@ -120,24 +120,30 @@ def measured(
     """Each call's result that is furthest apart for what its inputs are.
 
     Inputs count as apart at least as a result is that a healthy call makes from equal inputs (the least of what the
-    results of the pair show), and as results usually are until there: by chance four numbers may agree.
+    results of the pair show, and the rounding of its dtype), and as results usually are until there: by chance four
+    numbers may agree.
     """
     made = []
     for one, other in pairs:
         if not (holds_anything(other) or is_random(other)):
-            made.append((other, list(distances.results(one, other)), distances.inputs(one, other)))
+            made.append((one, other, list(distances.results(one, other)), distances.inputs(one, other)))
         if advance is not None:
             advance(1)
-    levels = sorted(level for _, results, _ in made for level in results)
+    levels = sorted(level for _, _, results, _ in made for level in results)
     least = levels[len(levels) // 5] if levels else 0.0
     so_far = _RunningMedian()
     found: list[Measured] = []
-    for call, results, inputs in made:
+    for one, other, results, inputs in made:
         if results:
-            found.append(Measured(call, max(inputs, so_far.value, least), max(results)))
+            before = max(inputs, so_far.value, least, _rounding(one), _rounding(other))
+            found.append(Measured(other, before, max(results)))
         for level in results:
             so_far.add(level)
     return found
+
+
+def _rounding(call: Call) -> float:
+    return max((ROUNDING[ref.dtype] for ref in call.outputs if ref.dtype in ROUNDING), default=0.0)
 
 
 def suspects_without_replay(
