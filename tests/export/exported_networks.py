@@ -104,13 +104,6 @@ class Detector(nn.Module):
         return boxes, scores, labels
 
 
-class Fixed(nn.Module):
-    """Takes its batch as a plain number."""
-
-    def forward(self, image: torch.Tensor) -> torch.Tensor:
-        return image + torch.ones(int(image.shape[0]), 3) * float(image.shape[0])
-
-
 class Random(nn.Module):
     """Never the same twice."""
 

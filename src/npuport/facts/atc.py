@@ -9,7 +9,7 @@ from typing import Literal, cast
 from npuport.facts._tables import basis, rows
 from npuport.findings import Basis
 
-Effect = Literal["refused", "second ignored", "advised"]
+Effect = Literal["refused", "refused by older", "second ignored", "advised"]
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,10 @@ class Setting:
 
 @dataclass(frozen=True)
 class AtcExclusion:
-    """Two settings that cannot stand together; ``code`` is CANN's error, "" where none is known."""
+    """Two settings that cannot stand together; ``code`` is CANN's error, "" where none is known.
+
+    What is "refused by older" versions is no longer in the newest documents; ``basis`` has the last that say it.
+    """
 
     first: Setting
     second: Setting

@@ -140,6 +140,9 @@ ATC_SENTENCES = {
         "{value} 的大小不全固定：请给出 --input-shape（例如 {example}）或 --dynamic-dims。"
     ),
     "warning": "警告",
+    "{first} and {second} exclude each other up to CANN {version}.": (
+        "在 CANN {version} 及之前，{first} 与 {second} 不能同时使用。"
+    ),
     "{first} and {second} exclude each other.": "{first} 与 {second} 不能同时使用。",
     '{given} is neither a file with a call of atc nor such a call, as "atc --model=… --framework=5 …".': (
         '{given} 既不是含有 atc 调用的文件，也不是 "atc --model=… --framework=5 …" 这样的命令。'

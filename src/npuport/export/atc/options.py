@@ -102,6 +102,16 @@ def _exclusions(command: AtcCommand) -> Iterator[Problem]:
                     one.basis,
                     say("{first} and {second} exclude each other.", first=one.first, second=one.second),
                 )
+            elif one.effect == "refused by older":
+                yield doubtful(
+                    one.basis,
+                    say(
+                        "{first} and {second} exclude each other up to CANN {version}.",
+                        first=one.first,
+                        second=one.second,
+                        version=one.basis.version,
+                    ),
+                )
             else:
                 yield doubtful(
                     one.basis, say("{second} has no effect beside {first}.", first=one.first, second=one.second)
