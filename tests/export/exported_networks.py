@@ -125,3 +125,10 @@ class Loop(nn.Module):
         for _ in range(image.shape[0]):
             image = image + 1
         return image
+
+
+class Coarse(nn.Module):
+    """Computes in bfloat16."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x.bfloat16() + 1

@@ -153,6 +153,18 @@ def test_code_that_names_devices_computes_on_the_cpu_and_other_devices_are_left_
         assert torch.zeros(1, device="meta").device.type == "meta"
 
 
+def test_differences_are_over_the_largest_value_and_whole_numbers_are_exact() -> None:
+    from npuport.export.checking import difference
+
+    assert difference(np.array([1.0, -4.0]), np.array([1.0, -3.0])) == 0.25
+    assert difference(np.array([1.0, np.inf]), np.array([1.0, np.inf])) == 0.0
+    assert difference(np.array([1.0, np.nan]), np.array([1.0, 2.0])) == float("inf")
+    assert difference(np.array([1.0, 2.0]), np.array([1.0, np.nan])) == float("inf")
+    assert difference(np.array([2**53 + 1]), np.array([2**53 + 1])) == 0.0
+    assert difference(np.array([2**53 + 1]), np.array([2**53])) > 0.0
+    assert difference(np.zeros(2), np.zeros(2)) == 0.0
+
+
 def test_axes_that_only_one_size_could_be_tried_of_are_not_called_dynamic(
     npuport: Command, networks: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -230,6 +242,7 @@ def test_checkpoints_that_are_no_weights_are_refused_in_one_sentence(
         (["{networks}:cnn", "--input", "x=float32[2]", "--size", "batch=2"], "no input has an axis"),
         (["{networks}:cnn", "--input", "x=float32[2]", "--size", "batch"], "is not understood"),
         (["{networks}:cnn"], "give each input"),
+        (["{networks}:Coarse", "--input", "x=float32[2,4]"], "bfloat16"),
         (["{networks}:Encoder", "--input", "ids=int64[2,3]", "--input", "msk=int64[2,3]"], "msk: forward has no"),
         (["{networks}:cnn", "--cache"], "Hugging Face folder"),
         (["{networks}:cnn", "--input", "x=float32[2]", "--arguments", "[1]"], "JSON object"),

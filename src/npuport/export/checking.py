@@ -115,6 +115,8 @@ def difference(wanted: np.ndarray[Any, Any], value: np.ndarray[Any, Any]) -> flo
     """The largest difference over the largest value; infinite where NaN and infinities are in other places."""
     import numpy as np
 
+    if wanted.dtype.kind in "iub" and np.array_equal(wanted, value):  # large whole numbers are not exact in float64
+        return 0.0
     first, second = wanted.astype(np.float64), value.astype(np.float64)
     finite = np.isfinite(first)
     if not np.array_equal(first[~finite], second[~finite], equal_nan=True) or not np.isfinite(second[finite]).all():
@@ -123,6 +125,8 @@ def difference(wanted: np.ndarray[Any, Any], value: np.ndarray[Any, Any]) -> flo
         return 0.0
     largest = float(np.abs(first[finite]).max())
     apart = float(np.abs(first[finite] - second[finite]).max())
+    if wanted.dtype.kind in "iub":
+        apart = max(apart, 1.0)
     return apart / largest if largest else apart
 
 

@@ -101,6 +101,13 @@ def _run_all(
 def _names(expected: Sequence[tuple[str, torch.Tensor]], given: Sequence[str]) -> list[str]:
     if not expected:
         raise UserError("the model returns no tensor: ONNX has tensors as outputs.")
+    coarse = next((name for name, tensor in expected if str(tensor.dtype) == "torch.bfloat16"), None)
+    if coarse is not None:
+        raise UserError(
+            "output {name} is bfloat16, in which onnxruntime computes little on the CPU. Export the model in float32 "
+            "(model.float()): ATC lowers the precision itself.",
+            name=coarse,
+        )
     if not given:
         return [name for name, _ in expected]
     if len(given) != len(expected):

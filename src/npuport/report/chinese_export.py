@@ -88,6 +88,11 @@ EXPORT_SENTENCES = {
         "（--precision_mode）。"
     ),
     "output": "输出",
+    "output {name} is bfloat16, in which onnxruntime computes little on the CPU. Export the model in float32 "
+    "(model.float()): ATC lowers the precision itself.": (
+        "输出 {name} 为 bfloat16，onnxruntime 在 CPU 上几乎不支持。请以 float32 导出模型（model.float()）："
+        "ATC 会自行降低精度。"
+    ),
     "output {name} of the exported model differs from PyTorch's for {sizes} by {value} of its largest "
     "value (allowed {allowed}), so nothing is written. Random numbers in the model, ties that are "
     "sorted, or an exporter's fault: try --opset {other}.": (
