@@ -51,6 +51,16 @@ def test_a_layer_is_korthikantis_without_dropout_and_scores() -> None:
     assert layer_activations(model, framework("megatron").policy, "full", 2048, 1) == {"layer input": 2 * 1024}
 
 
+def test_accelerate_reads_what_is_written_for_fsdp(tmp_path: Path) -> None:
+    config_args = pytest.importorskip("accelerate.commands.config.config_args")
+    layout = Layout(1, 1, 32, 1, 1, 3, "full", 2, 4)
+    path = tmp_path / "fsdp.yaml"
+    path.write_text(configuration(LLAMA_70B, Job(4, 8, 4096, 256), layout, framework("fsdp")), encoding="utf-8")
+    read = config_args.load_config_from_file(str(path))
+    assert (read.distributed_type.value, read.num_machines, read.num_processes) == ("FSDP", 4, 32)
+    assert read.fsdp_config["fsdp_activation_checkpointing"] is True
+
+
 def test_attention_of_modules_keeps_what_its_masks_ask_for() -> None:
     policy = framework("fsdp").policy
     given, causal, either = (

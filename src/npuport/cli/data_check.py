@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from npuport.llm.checking.records import Turn
 
 SCHEMA = "npuport-data-check/1"
+_EVERY = 1_000  # records between two words on how many there were
 
 MEANINGS = {
     "unreadable": "no JSON object",
@@ -55,13 +57,28 @@ def check_files(
     from npuport.llm.checking.data import Wish, check_data
 
     loaded, size = _tokenizer(tokenizer) if tokenizer else (None, None)
-    found = check_data(inputs, Wish(loaded, max_length, vocabulary or size))
+    with _counter() as watch:
+        found = check_data(inputs, Wish(loaded, max_length, vocabulary or size), watch)
     judgement = _enough(found, parameters)
     if as_json:
         print(json.dumps(_as_json(found, judgement), indent=2, ensure_ascii=False))
     else:
         print("\n".join(_as_text(found, judgement, max_length, knows_tokens=bool(found.lengths))))
     return FINDINGS if found.is_faulty else CLEAN
+
+
+@contextmanager
+def _counter() -> Iterator[Callable[[int], None]]:
+    """How many records were read, on stderr, where a person looks at it."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.console import Console
+
+    from npuport.report.language import counted
+
+    with Console(stderr=True).status("") as status:
+        yield lambda number: status.update(counted(number, "record")) if number % _EVERY == 0 else None
 
 
 def _tokenizer(source: str) -> tuple[Callable[[Sequence[Turn]], int], int]:
