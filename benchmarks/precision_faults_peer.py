@@ -66,7 +66,8 @@ class WatchedDevice(Device):
             apis, module = self._of_sequence.get(node._sequence_nr(), (set(), ""))
         else:
             module = self._modules[-1] if self._modules else ""
-            self._of_sequence[torch.autograd._get_sequence_nr() - 1] = (apis, module)
+            # Calls that make no node find the number of the node before them.
+            self._of_sequence.setdefault(torch.autograd._get_sequence_nr() - 1, (apis, module))
         before, thread = self.seen, threading.get_ident()
         is_off, BaseHookManager.inner_switch[thread] = BaseHookManager.inner_switch[thread], True
         result = super().__torch_dispatch__(func, types, args, kwargs)
