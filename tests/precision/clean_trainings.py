@@ -50,6 +50,33 @@ class Mnist(nn.Module):
         return F.nll_loss(F.log_softmax(self.fc2(F.relu(self.fc1(x.flatten(1)))), 1), labels)
 
 
+class Recurrent(nn.Module):
+    """Two layers of tanh over tokens, which the CPU multiplies by the first weights all at once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tokens, self.layers = nn.Embedding(32, 24), nn.RNN(24, 24, num_layers=2, batch_first=True)
+        self.head = nn.Linear(24, 32)
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        states, _ = self.layers(self.tokens(tokens[:, :-1]))
+        return F.cross_entropy(self.head(states).flatten(0, 1), tokens[:, 1:].flatten())
+
+
+class Encoder(nn.Module):
+    """PyTorch's transformer, with one parameter for the biases of queries, keys and values, and tied tokens."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tokens = nn.Embedding(32, 32)
+        self.layers = nn.TransformerEncoder(nn.TransformerEncoderLayer(32, 4, 64, dropout=0.0, batch_first=True), 2)
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        mask = nn.Transformer.generate_square_subsequent_mask(tokens.shape[1] - 1)
+        x = self.layers(self.tokens(tokens[:, :-1]), mask=mask, is_causal=True)
+        return F.cross_entropy((x @ self.tokens.weight.t()).flatten(0, 1), tokens[:, 1:].flatten())
+
+
 class OfTransformers(nn.Module):
     """A model of transformers, small and with random weights."""
 
@@ -94,15 +121,23 @@ TRAININGS = {
     "cnn_sgd": Training(CASES["cnn"].model, CASES["cnn"].batch, momentum),
     "gpt_bfloat16": Training(CASES["gpt"].model, CASES["gpt"].batch, dtype=torch.bfloat16),
     "gpt_float16": Training(CASES["gpt"].model, CASES["gpt"].batch, dtype=torch.float16),
+    "lstm_bfloat16": Training(CASES["lstm"].model, CASES["lstm"].batch, dtype=torch.bfloat16),
+    "recurrent": Training(Recurrent, lambda: torch.randint(0, 32, (6, 9))),
+    "encoder": Training(Encoder, lambda: torch.randint(0, 32, (6, 9))),
     "mnist": Training(
         Mnist,
         lambda: (torch.randn(16, 1, 28, 28), torch.randint(0, 10, (16,))),
         lambda parameters: torch.optim.Adadelta(parameters, lr=1.0),
     ),
     "llama_sdpa": Training(lambda: OfTransformers("LlamaForCausalLM"), text),
-    "bert": Training(
-        lambda: OfTransformers("BertForSequenceClassification"), lambda: padded(lambda: torch.randint(0, 3, (4,)))
-    ),
+    **{
+        name: Training(
+            lambda: OfTransformers("BertForSequenceClassification"),
+            lambda: padded(lambda: torch.randint(0, 3, (4,))),
+            dtype=dtype,
+        )
+        for name, dtype in (("bert", None), ("bert_bfloat16", torch.bfloat16))
+    },
     "t5": Training(
         lambda: OfTransformers("T5ForConditionalGeneration"), lambda: padded(lambda: torch.randint(1, 96, (4, 12)))
     ),

@@ -16,7 +16,10 @@ from npuport.precision.operators.calls import read_step, step_file
 from npuport.precision.operators.suspects import Comparison, compare
 from npuport.precision.operators.verdict import verdict_of
 
-CLEAN = ("gpt", "cnn", "cnn_sgd", "lstm", "unet", "vit", "translator", "llama_sdpa", "t5", "bert")
+CLEAN = (
+    "gpt", "cnn", "cnn_sgd", "lstm", "unet", "recurrent", "encoder", "vit", "translator", "llama_sdpa", "t5", "bert",
+    "gpt_bfloat16", "gpt_float16", "lstm_bfloat16", "bert_bfloat16",
+)  # fmt: skip
 FAULTY = {
     "gpt=wrong_eps": "blocks.0.norm2",
     "cnn_sgd=missing_bias": "layers.0",

@@ -151,7 +151,9 @@ def test_single_calls_in_a_finer_precision_are_a_note() -> None:
         steps.append(recorder.take(0, 0))
     finer, coarser = compare(steps[0], steps[1]), compare(steps[1], steps[0])
     assert finer.suspects == ()
-    assert str(finer.notes[0]).startswith("Calls that compute in float32 where the reference computes in bfloat16: 1;")
+    assert str(finer.notes[0]).startswith(
+        "Calls that compute in float32 where the reference computes in bfloat16: 1 (_softmax);"
+    )
     assert [one.kind for one in coarser.suspects] == ["dtype"]
 
 

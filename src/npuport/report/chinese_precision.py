@@ -90,9 +90,9 @@ PRECISION_SENTENCES = {
         "{candidate} 与参考运行的 {reference} 以同样的输入用 float64 计算的结果相差 {off}"
     ),
     (
-        "Calls that compute in {dtype} where the reference computes in {other}: {number}; each is judged by the "
-        "roundings of its own dtype."
-    ): "{number} 次调用以 {dtype} 计算，参考运行为 {other}；各按自身数据类型的舍入误差判断。",
+        "Calls that compute in {dtype} where the reference computes in {other}: {number} ({operators}); each is "
+        "judged by the roundings of its own dtype."
+    ): "{number} 次调用以 {dtype} 计算，参考运行为 {other}（{operators}）；各按自身数据类型的舍入误差判断。",
     "The collectives are right, and parameters are the same on all ranks that share them.": (
         "集合通信结果正确，各 rank 共有的参数保持一致。"
     ),

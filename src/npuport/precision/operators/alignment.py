@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from npuport.precision.operators.calls import Call, Step, TensorRef
 from npuport.precision.operators.matching import matches
 from npuport.precision.operators.renames import plain_path, renamed, same_modules
-from npuport.precision.operators.versions import path_of
+from npuport.precision.operators.subjects import COPIES, Subject, subjects
 
 
 @dataclass(frozen=True)
@@ -28,68 +28,103 @@ class Alignment:
     renames: Mapping[str, str]
 
 
+_Key = tuple[str, str, str, Subject]
+"""Module, phase, operator, and what a call is about beside these."""
+
+_Naming = Callable[[str], str]
+
+_Places = list[tuple[int, int]]
+"""Where the same calls are in both runs."""
+
+
 def align(reference: Step, candidate: Step, given: Mapping[str, str] | None = None) -> Alignment:
-    """Match calls in order by module, phase and operator. Where a stretch has the same modules and phases but other
-    operators, or none, it is a difference. ``given``: parts of the candidate's paths and what the reference calls
-    them."""
+    """Match calls in order by module, phase, operator and the parameters that they are about. Where a stretch has the
+    same modules and phases but other operators, or none, it is a difference. ``given``: parts of the candidate's paths
+    and what the reference calls them."""
     paths = {path: renamed(plain_path(path), given or {}) for path in {call.module for call in candidate.calls}}
     found = same_modules(reference.calls, candidate.calls, paths)
-    keys = (
-        [_key(call, plain_path(call.module)) for call in reference.calls],
-        [_key(call, found.get(paths[call.module], paths[call.module])) for call in candidate.calls],
-    )
-    pairs: list[tuple[Call, Call]] = []
-    differences: list[Difference] = []
-    last, last_b = 0, 0
-    ends = len(reference.calls), len(candidate.calls)
-    for a, b in [*matches(*_with_gradients(keys, (reference, candidate))), ends]:
-        if a > last or b > last_b:
-            differences.append(Difference(tuple(reference.calls[last:a]), tuple(candidate.calls[last_b:b])))
-        if a < ends[0]:
-            pairs.append((reference.calls[a], candidate.calls[b]))
-        last, last_b = a + 1, b + 1
+
+    def as_in_reference(path: str) -> str:
+        own = renamed(plain_path(path), given or {})
+        return found.get(own, own)
+
+    keys = _keys((reference, candidate), (plain_path, as_in_reference))
+    computing = _of_computing(*keys)
+    places = sorted([*computing, *_of_copies((reference, candidate), keys, computing)])
+    differences = [
+        Difference(tuple(reference.calls[one.start : one.stop]), tuple(candidate.calls[other.start : other.stop]))
+        for one, other in _gaps(places, *keys)
+        if one or other
+    ]
+    pairs = [(reference.calls[a], candidate.calls[b]) for a, b in places]
     return Alignment(tuple(pairs), tuple(differences), found)
 
 
-_Key = tuple[str, str, str]
+def _keys(steps: tuple[Step, Step], known_as: tuple[_Naming, _Naming]) -> tuple[list[_Key], list[_Key]]:
+    about = subjects(steps, known_as)
+    of_one, of_other = (
+        [
+            (paths[call.module], call.phase, call.operator.rpartition(".")[0], own.get(place, ()))
+            for place, call in enumerate(step.calls)
+        ]
+        for step, own, paths in (
+            (step, own, {path: name(path) for path in {call.module for call in step.calls}})
+            for step, own, name in zip(steps, about, known_as, strict=True)
+        )
+    )
+    return of_one, of_other
 
 
-def _key(call: Call, path: str) -> _Key:
-    return path, call.phase, call.operator.rpartition(".")[0]
+def _of_computing(one: Sequence[_Key], other: Sequence[_Key]) -> _Places:
+    """The calls that compute. Calls that copy help to find them, and are no hindrance: one device casts before a call,
+    where another casts behind it."""
+    found = [(a, b) for a, b in matches(one, other) if one[a][2] not in COPIES]
+    for gap, gap_b in list(_gaps(found, one, other)):
+        left = [place for place in gap if one[place][2] not in COPIES]
+        left_b = [place for place in gap_b if other[place][2] not in COPIES]
+        if left and left_b:
+            again = matches([one[place] for place in left], [other[place] for place in left_b])
+            found += ((left[a], left_b[b]) for a, b in again)
+    return sorted(found)
 
 
-def _with_gradients(keys: tuple[list[_Key], list[_Key]], steps: tuple[Step, Step]) -> list[list[tuple[object, ...]]]:
-    """Keys with the gradient to which a call adds, which no order tells: a parameter that is used several times gets
-    its gradient part by part, and devices make the parts of weight and bias in another order. What only one run has
-    tells nothing."""
-    sums = [_added_to(step) for step in steps]
-    known = [{(key, of[at]) for at, key in enumerate(own) if at in of} for own, of in zip(keys, sums, strict=True)]
-    both = known[0] & known[1]
-    return [
-        [(key, of[at]) if at in of and (key, of[at]) in both else (key,) for at, key in enumerate(own)]
-        for own, of in zip(keys, sums, strict=True)
-    ]
+def _of_copies(
+    steps: tuple[Step, Step], keys: tuple[list[_Key], list[_Key]], computing: _Places
+) -> Iterator[tuple[int, int]]:
+    """The calls that copy, between those that compute, by what they copy: devices do not cast in one order."""
+    pairs = [(steps[0].calls[a], steps[1].calls[b]) for a, b in computing]
+    same = {
+        candidate.storage: reference.storage
+        for one, other in pairs
+        for own in (zip(one.inputs, other.inputs, strict=False), zip(one.outputs, other.outputs, strict=False))
+        for reference, candidate in own
+    }
+    known = {storage: storage for storage in same.values()}
+
+    def key_of(side: int, place: int) -> _Key:
+        key, call = keys[side][place], steps[side].calls[place]
+        refs = (*call.inputs[:1], *call.outputs[:1])
+        ends = tuple(same.get(ref.storage) if side else known.get(ref.storage) for ref in refs)
+        return key if key[3] or not any(end is not None for end in ends) else (*key[:3], ends)
+
+    for gaps in _gaps(computing, *keys):
+        copies = [[at for at in gap if own[at][2] in COPIES] for gap, own in zip(gaps, keys, strict=True)]
+        if copies[0] and copies[1]:
+            of_what = [[key_of(side, at) for at in own] for side, own in enumerate(copies)]
+            both = set(of_what[0]) & set(of_what[1])
+            of_both = [
+                [key if key in both else keys[side][at] for key, at in zip(own, copies[side], strict=True)]
+                for side, own in enumerate(of_what)
+            ]
+            yield from ((copies[0][a], copies[1][b]) for a, b in matches(*of_both))
 
 
-def _added_to(step: Step) -> dict[int, tuple[str, int]]:
-    """For the place of each call that adds up parts of a parameter's gradient the last part of the parameter's name,
-    and how many such sums follow."""
-    places = {ref.storage: place for place, call in enumerate(step.calls) for ref in call.outputs}
-    found: dict[int, tuple[str, int]] = {}
-    for gradient, name in step.names.items():
-        path = path_of(name, "gradient")
-        todo = [(gradient, 0)] if path is not None else []
-        while todo:
-            storage, behind = todo.pop()
-            place = places.get(storage)
-            if place is not None and place not in found and _adds_gradients(step.calls[place]):
-                found[place] = (path or "").rpartition(".")[2], behind
-                todo += [(ref.storage, behind + 1) for ref in step.calls[place].inputs]
-    return found
-
-
-def _adds_gradients(call: Call) -> bool:
-    return call.phase == "backward" and call.operator.startswith(("aten.add.", "aten.add_."))
+def _gaps(places: _Places, one: Sequence[_Key], other: Sequence[_Key]) -> Iterator[tuple[range, range]]:
+    """What lies between places, on both sides."""
+    start, from_ = 0, 0
+    for end, to in [*places, (len(one), len(other))]:
+        yield range(start, end), range(from_, to)
+        start, from_ = end + 1, to + 1
 
 
 def scalars(call: Call) -> Iterator[tuple[str, object]]:

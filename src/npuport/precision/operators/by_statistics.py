@@ -15,12 +15,12 @@ from npuport.precision.operators.drawing import holds_anything
 from npuport.precision.operators.dtypes import other_dtypes
 from npuport.precision.operators.growth import Distances, measured, own_errors
 from npuport.precision.operators.levels import is_saturated
+from npuport.precision.operators.sources import other_sources
 from npuport.precision.operators.suspects import (
     Comparison,
     one_for_each_call,
     other_arguments,
     other_operators,
-    other_sources,
     rename_notes,
 )
 from npuport.precision.operators.suspicion import Suspect
@@ -49,7 +49,7 @@ def _compare(
 ) -> Comparison:
     agreement = Agreement(alignment, distances.apart)
     results = measured(alignment.pairs, distances, advance)
-    dtypes = other_dtypes(alignment)
+    dtypes = other_dtypes(alignment, reference, candidate)
     # In dumps of msprobe a part of a result looks like a tensor that no call made.
     is_guessed = not any(call.operator.startswith("aten.") for call in candidate.calls)
     bits = list(_other_bits(alignment, distances))

@@ -16,23 +16,18 @@ from dataclasses import dataclass, field
 from statistics import median
 
 from npuport.findings import Sentence, say
-from npuport.precision.operators.agreement import ROUNDING, Agreement, Distance
+from npuport.precision.operators.agreement import Agreement
 from npuport.precision.operators.alignment import Alignment, Difference, align, scalars
-from npuport.precision.operators.calls import Call, Step, TensorRef
+from npuport.precision.operators.calls import Call, Step
 from npuport.precision.operators.dtypes import other_dtypes
 from npuport.precision.operators.growth import Distances, suspects_without_replay
 from npuport.precision.operators.own_errors import UsualErrors, measures_of, noise_of, own_errors, replayed_pairs
 from npuport.precision.operators.renames import plain_path, summary
+from npuport.precision.operators.sources import other_sources
 from npuport.precision.operators.stretches import Judged, Stretches
 from npuport.precision.operators.suspicion import Measure, Suspect
 from npuport.precision.operators.threads import Advance, one_thread_each
-from npuport.precision.operators.versions import Versions, path_of
 
-# How far apart parameters and batches may be in the first step, and later: Adam makes full steps from gradients that
-# are nothing but rounding, such as those of the bias of a key.
-_SOURCE = (1e-4, 2e-2)
-# Of gradients: distances of most of them, and of those that are nothing but rounding; the size of the latter.
-_AGREEING, _UNLIKE, _SMALL = 0.1, 0.3, 0.03
 # Operators that move values or fill with one; in a difference others are more telling.
 _MOVING = (
     "clone", "_unsafe_view", "view", "copy", "_to_copy", "transpose", "expand", "contiguous", "npu_format_cast",
@@ -80,7 +75,7 @@ def _compare_replaying(
     replayed = replayed_pairs(alignment, reference, candidate, distances, advance)
     agreement = Agreement(alignment, distances.apart)
     stretches = Stretches(alignment, reference, candidate, noise_of(replayed))
-    dtypes = other_dtypes(alignment)
+    dtypes = other_dtypes(alignment, reference, candidate)
     usual = UsualErrors(replayed)
     found = [
         *other_operators(alignment, agreement, stretches),
@@ -201,84 +196,6 @@ def other_arguments(
             text = say("argument {name} is {value}, of the reference {other}", name=names[0],
                        value=after.get(names[0]), other=before.get(names[0]))  # fmt: skip
             yield Suspect(of_candidate, "argument", 900.0 - number * 1e-3, text)
-
-
-def other_sources(
-    alignment: Alignment,
-    reference: Step,
-    candidate: Step,
-    distance_of: Distance,
-    at_least: Callable[[Call], float] = lambda _: 0.0,
-) -> Iterator[Suspect]:
-    """Tensors that came from outside of the recorded calls and are not the same; ``at_least`` says how far apart they
-    have to be where they are used."""
-    made = _made(reference), _made(candidate)
-    seen: set[int] = set()
-    differences: list[tuple[float, float, Call, TensorRef]] = []
-    for call, one, other in _same_tensors(alignment, reference, candidate):
-        is_source = one.storage not in made[0] and other.storage not in made[1]
-        if not is_source or other.storage in seen or one.shape != other.shape:
-            continue
-        seen.add(other.storage)
-        rounding = 2 * max(ROUNDING.get(ref.dtype, 0.0) for ref in (one, other)) if one.dtype != other.dtype else 0.0
-        differences.append((distance_of(one, other), rounding, call, other))
-    differences.sort(key=lambda one: one[2].index)
-    floating = [distance for distance, _, _, ref in differences if ref.dtype in ROUNDING and distance > 0]
-    usual = median(floating) if len(floating) > 4 else 0.0
-    noisy = _of_rounding_alone(reference, candidate, distance_of) if candidate.step and differences else frozenset()
-    for number, (distance, rounding, call, ref) in enumerate(differences):
-        if path_of(candidate.names.get(ref.storage, "")) in noisy:
-            continue
-        limit = max(8 * usual, rounding, _SOURCE[min(candidate.step, 1)] if ref.dtype in ROUNDING else 0.0)
-        if distance > max(limit, at_least(call)):
-            named = {"apart": f"{distance:.2g}", "dtype": ref.dtype, "shape": list(ref.shape)}
-            name = candidate.names.get(ref.storage)
-            text = (
-                say("an input that no recorded operator made differs by {apart} ({dtype} {shape})", **named)
-                if name is None
-                else say(
-                    "{name}, which no recorded operator made, differs by {apart} ({dtype} {shape})", name=name, **named
-                )
-            )
-            yield Suspect(call, "input", 800.0 - number * 1e-3, text)
-
-
-def _of_rounding_alone(reference: Step, candidate: Step, distance_of: Distance) -> frozenset[str]:
-    """The parameters whose gradient is nothing but rounding: small, and unlike in both runs, while most others agree.
-    The bias of keys in attention is one, for a softmax does not see it. An optimizer that divides by the size of
-    gradients makes full steps from it, so that the parameter and its states differ in every run."""
-    gradients = Versions(reference, candidate).gradients()
-    distances = {path: distance_of(*pair) for path, pair in gradients.items()}
-    if not distances or median(distances.values()) > _AGREEING:
-        return frozenset()
-    sizes = {path: _size_of(candidate, ref) for path, (_, ref) in gradients.items()}
-    small = _SMALL * median(sizes.values())
-    return frozenset(path for path, distance in distances.items() if distance > _UNLIKE and sizes[path] < small)
-
-
-def _size_of(step: Step, ref: TensorRef) -> float:
-    """Root mean square of a tensor; 0 where nothing is known of it."""
-    known = step.statistics_of(ref)
-    return known.norm / math.sqrt(max(math.prod(ref.shape), 1)) if known is not None else 0.0
-
-
-def _same_tensors(
-    alignment: Alignment, reference: Step, candidate: Step
-) -> Iterator[tuple[Call, TensorRef, TensorRef]]:
-    """The inputs of aligned calls, and the parameters and buffers that only other calls read; each with the call of the
-    candidate that reads it."""
-    for of_reference, of_candidate in alignment.pairs:
-        for one, other in zip(of_reference.inputs, of_candidate.inputs, strict=False):
-            yield of_candidate, one, other
-    readers = {ref.storage: call for call in reversed(candidate.calls) for ref in call.inputs}
-    for one, other in Versions(reference, candidate).first():
-        if candidate.names[other.storage].startswith(("parameter ", "buffer ")):
-            yield readers[other.storage], one, other
-
-
-def _made(step: Step) -> set[int]:
-    """The storages that a recorded call made or wrote."""
-    return {ref.storage for call in step.calls for ref in call.outputs}
 
 
 def _equal(one: object, other: object) -> bool:
