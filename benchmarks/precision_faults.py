@@ -203,15 +203,16 @@ def show(known: Mapping[Pair, Mapping[str, Verdict | str]]) -> None:
     tools = list(
         dict.fromkeys(name for found in known.values() for name, one in found.items() if isinstance(one, Verdict))
     )
-    unlike = [pair for pair, found in known.items() if is_scored_by_peer(found) and
-              found["digest"] != found["digest of msprobe"]]  # fmt: skip
+    scored = {pair: found for pair, found in known.items() if is_scored_by_peer(found)}
+    unlike = [pair for pair, found in scored.items() if found["digest"] != found["digest of msprobe"]]
     for tool in tools:
         for pair, one in verdicts(known, tool):
             if one.failure or (bool(one.first) if pair.fault is None else not one.is_right):
                 hidden = "" if one.is_seen else "; the fault is in no call that the tool records"
                 print(f"{tool}: {pair}: {one.failure or one.first or 'nothing'}{hidden}")
     print("\n".join(table(known, tools)))
-    print(f"both tools had the same step to the bit in {len(known) - len(unlike)} of {len(known)} pairs", *unlike)
+    if scored:
+        print(f"both had the same step to the bit in {len(scored) - len(unlike)} of {len(scored)} pairs", *unlike)
 
 
 def table(known: Mapping[Pair, Mapping[str, Verdict | str]], tools: Sequence[str]) -> Iterator[str]:

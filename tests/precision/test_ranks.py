@@ -20,7 +20,7 @@ from torch import Tensor  # noqa: E402
 from npuport.cli.precision_compare import compare_folders  # noqa: E402
 from npuport.cli.precision_ranks import check_ranks  # noqa: E402
 from npuport.errors import UserError  # noqa: E402
-from npuport.precision.operators.calls import Step, read_step, step_file, write_step  # noqa: E402
+from npuport.precision.operators.calls import ModuleCall, Step, TensorRef, read_step, step_file, write_step  # noqa: E402
 from npuport.precision.operators.collectives import CollectiveCheck, check_collectives  # noqa: E402
 from npuport.precision.operators.drift import find_drift  # noqa: E402
 from npuport.precision.operators.shards import WholeComparison, compare_with_whole  # noqa: E402
@@ -215,6 +215,20 @@ def test_data_parallel_ranks_are_the_whole_run(whole: Path, data_parallel: Path)
         assert comparison.findings == ()
         assert comparison.layouts["split"] == 6 and comparison.layouts["the same on all ranks"] == 16
         assert comparison.floor < 1e-6
+
+
+def with_loss(loss: float) -> Step:
+    """A step of a model that gives its loss."""
+    ref = TensorRef(0, "float32", (), (), 0)
+    return Step([], {0: torch.tensor(loss)}, modules=[ModuleCall("", "Gpt", "forward", (), {}, ref, 0, 0)])
+
+
+def test_the_loss_of_a_rank_is_that_of_its_own_part_of_the_batch() -> None:
+    whole = with_loss(3.0)
+    right = compare_with_whole(whole, {0: with_loss(2.0), 1: with_loss(4.0)})
+    assert (right.findings, dict(right.layouts)) == ((), {"means": 1})
+    (wrong,) = compare_with_whole(whole, {0: with_loss(2.0), 1: with_loss(5.0)}).findings
+    assert wrong.name == "Gpt" and wrong.apart == pytest.approx(1 / 6)
 
 
 def test_rows_and_columns_of_tensor_parallel_ranks_are_joined(whole: Path, tensor_parallel: Path) -> None:

@@ -1,7 +1,8 @@
 """One device against several ranks: the tensors of the ranks joined to the whole before they are compared.
 
 Data parallel ranks have a part of the batch and, after all_reduce, the whole gradient; tensor parallel ranks have
-rows or columns of weights and activations, or summands. Which it is is told from the shapes and from what fits best.
+rows or columns of weights and activations, or summands. A loss is the mean over each rank's own part of the batch.
+Which it is is told from the shapes and from what fits best.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class ShardFinding:
 @dataclass(frozen=True)
 class WholeComparison:
     """``findings`` in the order in which a step computes; ``layouts``: how many tensors were "the same on all ranks",
-    "split" or "summands"; ``floor``: how far apart they usually are."""
+    "split", "summands" or "means"; ``floor``: how far apart they usually are."""
 
     findings: tuple[ShardFinding, ...]
     layouts: Mapping[str, int]
@@ -73,7 +74,7 @@ def compare_with_whole(whole: Step, parts: Mapping[int, Step]) -> WholeCompariso
     ranks = tuple(sorted(parts))
     found = [
         *_judged("weight", weights, ranks, [_WEIGHTS[min(whole.step, 1)]] * len(weights)),
-        *_judged("module", modules, ranks, _limits(modules)),
+        *_judged("module", modules, ranks, _limits(modules, weights if whole.step else ())),
         *_judged("gradient", gradients, ranks, _limits_of_gradients(gradients, modules)),
     ]
     everything = [one for _, one in (*weights, *modules, *gradients)]
@@ -93,13 +94,15 @@ def _judged(
             yield ShardFinding(kind, name, wrong or ranks, one.apart, text)
 
 
-def _limits(tensors: Sequence[tuple[str, _Joined]]) -> list[float]:
-    """How far apart each may be: what came before tells what is usual."""
+def _limits(modules: Sequence[tuple[str, _Joined]], weights: Sequence[tuple[str, _Joined]]) -> list[float]:
+    """How far apart the results of modules may be: what came before tells what is usual, and the module's own
+    ``weights``, which are judged themselves."""
     limits: list[float] = []
     before: list[float] = []
-    for _, one in tensors:
+    for path, one in modules:
         usual = _TIMES * median(before) if len(before) >= _FEW else 0.0
-        limits.append(max(usual, _TIMES * _ROUNDINGS * one.rounding))
+        own = max((weight.apart for name, weight in weights if name.startswith(f"{path}.")), default=0.0)
+        limits.append(max(usual, own, _TIMES * _ROUNDINGS * one.rounding))
         before.append(one.apart)
     return limits
 
@@ -118,7 +121,7 @@ def _modules(whole: Step, parts: Sequence[Step]) -> Iterator[tuple[str, _Joined]
     for key, call in sorted(_by_place(whole).items(), key=lambda item: (item[1].last, -len(item[0][0]))):
         if all(key in own for own in of_parts):
             refs = [_first_floating(own[key]) for own in of_parts]
-            joined = _joined(whole, _first_floating(call), parts, refs)
+            joined = _joined(whole, _first_floating(call), parts, refs, has_losses=True)
             if joined is not None:
                 yield key[0] or call.class_name, joined
 
@@ -171,9 +174,14 @@ def _is_contiguous(ref: TensorRef) -> bool:
 
 
 def _joined(
-    whole: Step, ref: TensorRef | None, parts: Sequence[Step], refs: Sequence[TensorRef | None]
+    whole: Step,
+    ref: TensorRef | None,
+    parts: Sequence[Step],
+    refs: Sequence[TensorRef | None],
+    has_losses: bool = False,
 ) -> _Joined | None:
-    """The layout that brings the parts closest to the whole; None where no layout has the right shape."""
+    """The layout that brings the parts closest to the whole; None where no layout has the right shape. ``has_losses``:
+    a single value may be the mean over a rank's own part of the batch."""
     import torch
 
     if ref is None or ref.dtype not in ROUNDING or 0 in ref.shape:
@@ -191,6 +199,8 @@ def _joined(
         found.append(_Joined("the same on all ranks", max(by_rank), by_rank, size, rounding))
         total = torch.stack(tensors).sum(0)
         found.append(_Joined("summands", apart(truth, total), (), size, rounding))
+        if has_losses and not ref.shape:
+            found.append(_Joined("means", apart(truth, total / len(parts)), (), size, rounding))
     for pieces in _splits(truth, tensors):
         by_rank = tuple(apart(own, one) for own, one in zip(pieces, tensors, strict=True))
         found.append(_Joined("split", max(by_rank), by_rank, size, rounding))

@@ -115,7 +115,9 @@ class _Gradients:
         return 2 * math.sqrt(_most(values * turned) / max(values, 1))
 
     def _tensors(self, one: TensorRef, other: TensorRef) -> tuple[Tensor, Tensor]:
-        return self._steps[0].tensor(one).double(), self._steps[1].tensor(other).double()
+        tensors = self._steps[0].tensor(one), self._steps[1].tensor(other)
+        a, b = (tensor if tensor.is_complex() else tensor.double() for tensor in tensors)
+        return a, b
 
 
 def _without_rounding(one: Tensor, other: Tensor, small: float) -> Tensor:
