@@ -92,10 +92,16 @@ def _of_copies(
     steps: tuple[Step, Step], keys: tuple[list[_Key], list[_Key]], computing: _Places
 ) -> Iterator[tuple[int, int]]:
     """The calls that copy, between those that compute, by what they copy: devices do not cast in one order."""
-    pairs = [(steps[0].calls[a], steps[1].calls[b]) for a, b in computing]
+    gaps = [
+        [[at for at in gap if own[at][2] in COPIES] for gap, own in zip(sides, keys, strict=True)]
+        for sides in _gaps(computing, *keys)
+    ]
+    gaps = [copies for copies in gaps if copies[0] and copies[1]]
+    if not gaps:
+        return
     same = {
         candidate.storage: reference.storage
-        for one, other in pairs
+        for one, other in ((steps[0].calls[a], steps[1].calls[b]) for a, b in computing)
         for own in (zip(one.inputs, other.inputs, strict=False), zip(one.outputs, other.outputs, strict=False))
         for reference, candidate in own
     }
@@ -107,16 +113,14 @@ def _of_copies(
         ends = tuple(same.get(ref.storage) if side else known.get(ref.storage) for ref in refs)
         return key if key[3] or not any(end is not None for end in ends) else (*key[:3], ends)
 
-    for gaps in _gaps(computing, *keys):
-        copies = [[at for at in gap if own[at][2] in COPIES] for gap, own in zip(gaps, keys, strict=True)]
-        if copies[0] and copies[1]:
-            of_what = [[key_of(side, at) for at in own] for side, own in enumerate(copies)]
-            both = set(of_what[0]) & set(of_what[1])
-            of_both = [
-                [key if key in both else keys[side][at] for key, at in zip(own, copies[side], strict=True)]
-                for side, own in enumerate(of_what)
-            ]
-            yield from ((copies[0][a], copies[1][b]) for a, b in matches(*of_both))
+    for copies in gaps:
+        of_what = [[key_of(side, at) for at in own] for side, own in enumerate(copies)]
+        both = set(of_what[0]) & set(of_what[1])
+        of_both = [
+            [key if key in both else keys[side][at] for key, at in zip(own, copies[side], strict=True)]
+            for side, own in enumerate(of_what)
+        ]
+        yield from ((copies[0][a], copies[1][b]) for a, b in matches(*of_both))
 
 
 def _gaps(places: _Places, one: Sequence[_Key], other: Sequence[_Key]) -> Iterator[tuple[range, range]]:
