@@ -5,14 +5,16 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from npuport import facts
 from npuport.source.shell import Command, Word, read_script
 
 _FENCE = re.compile(r"^[ \t>]*(`{3,}|~{3,})[^\n]*\n(.*?)^[ \t>]*\1", re.MULTILINE | re.DOTALL)
 _SWITCHES = {"help", "raw_ge_options_ignore_unsupported"}  # options that may stand without a value
-_PLACEHOLDER = re.compile(r"[{}<>｛｝$]")  # documents write {batch_size} or <soc> where a value goes
+_PLACEHOLDER = re.compile(
+    r"[{}<>｛｝$`]"
+)  # variables, commands; documents write {batch_size} or <soc> where a value goes
 _ANGLES = re.compile(r"=<([^<>\n]*)>")  # to the shell, redirections
 _PLAIN = re.compile(r"[\w./:,=@%+-]+", re.ASCII)
 
@@ -28,7 +30,7 @@ class AtcCommand:
 
     options: Mapping[str, str | None]
     line: int = 1
-    strays: tuple[str, ...] = field(default=())
+    strays: tuple[str, ...] = ()
     cut_off: bool = False
     elided: bool = False
 
@@ -117,13 +119,13 @@ def _full_name(name: str) -> str:
     return longer[0] if len(longer) == 1 else name
 
 
-def written(options: Mapping[str, str], *, program: str = "atc") -> str:
+def written(options: Mapping[str, str]) -> str:
     """The command as lines of shell, an option a line."""
-    words = [program, *(f"--{name}={_quoted(value)}" for name, value in options.items())]
+    words = ["atc", *(f"--{name}={_quoted(value)}" for name, value in options.items())]
     return " \\\n    ".join(words)
 
 
 def _quoted(value: str) -> str:
-    return (
-        value if _PLAIN.fullmatch(value) else f'"{value}"' if not re.search(r'["$`\\!]', value) else shlex.quote(value)
-    )
+    if _PLAIN.fullmatch(value):
+        return value
+    return shlex.quote(value) if re.search(r'["$`\\!]', value) else f'"{value}"'
