@@ -346,6 +346,16 @@ def batch_norms() -> Iterator[tuple[Callable[..., Any], list[torch.Tensor]]]:
     yield forward, [x, weight, bias, grad]
 
 
+def recurrences() -> Iterator[tuple[Callable[..., Any], list[torch.Tensor]]]:
+    for kind, options in (
+        (torch.nn.LSTM, {"num_layers": 2, "bidirectional": True, "batch_first": True}),
+        (torch.nn.LSTM, {"bias": False}),
+        (torch.nn.GRU, {"num_layers": 2, "bidirectional": True}),
+    ):
+        yield lambda a, kind=kind, options=options: kind(6, 5, **options).to(a.dtype).npu()(a)[0], [rand(3, 4, 6)]
+    yield lambda a: torch.nn.LSTMCell(6, 5).to(a.dtype).npu()(a)[0], [rand(4, 6)]
+
+
 def optimizers() -> Iterator[tuple[Callable[..., Any], list[torch.Tensor]]]:
     def state() -> tuple[torch.Tensor, ...]:
         return rand(20).npu(), rand(20).npu(), rand(20).abs().npu()
@@ -375,7 +385,7 @@ def optimizers() -> Iterator[tuple[Callable[..., Any], list[torch.Tensor]]]:
 
 
 FAMILIES = (activations, norms, positions, softmaxes, losses, attention, products, moves, experts, batch_norms,
-            optimizers)  # fmt: skip
+            recurrences, optimizers)  # fmt: skip
 _SINGLE = (optimizers,)  # in float32 only
 
 

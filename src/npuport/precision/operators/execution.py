@@ -12,7 +12,7 @@ import torch
 
 from npuport.findings import Sentence, say
 from npuport.precision.operators.calls import Call, Step, TensorRef
-from npuport.precision.references.formulas import Partly, UncoveredError, formula_of
+from npuport.precision.references.formulas import Partly, UncoveredError, Untold, formula_of
 
 # Results of these are memory that holds anything, or random numbers.
 _NO_TRUTH = (
@@ -141,18 +141,22 @@ def _by_formula(
     return [one.to(getattr(torch, ref.dtype)) for one, ref in zip(tensors, refs, strict=True)]
 
 
-def _parts(value: Any) -> Iterator[torch.Tensor | Partly]:
-    if isinstance(value, torch.Tensor | Partly):
+def _parts(value: Any) -> Iterator[torch.Tensor | Partly | Untold]:
+    if isinstance(value, torch.Tensor | Partly | Untold):
         yield value
     elif isinstance(value, list | tuple):
         for one in value:
             yield from _parts(one)
 
 
-def _completed(result: torch.Tensor | Partly, ref: TensorRef, step: Step) -> torch.Tensor:
+def _completed(result: torch.Tensor | Partly | Untold, ref: TensorRef, step: Step) -> torch.Tensor:
     """A result; what no document tells of it is as it was recorded."""
     if isinstance(result, torch.Tensor):
         return result
+    if isinstance(result, Untold):
+        if ref.storage not in step.storages:
+            raise NotExecutableError(say("the values of a tensor were not recorded"))
+        return step.tensor(ref).clone()
     known = result.known.expand(result.values.shape)
     if bool(known.all()):
         return result.values

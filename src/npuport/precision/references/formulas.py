@@ -25,6 +25,7 @@ _MODULES = (
     "norms",
     "optimizers",
     "products",
+    "recurrent",
     "rotary",
     "softmax",
 )
@@ -46,6 +47,14 @@ class Partly:
 
     values: Tensor
     known: Tensor
+
+
+@dataclass(frozen=True)
+class Untold:
+    """A result of which the documents tell nothing, not even its shape."""
+
+
+UNTOLD = Untold()
 
 
 def formula(*operators: str, rounds_between: bool = False) -> Callable[[Formula], Formula]:
