@@ -26,6 +26,7 @@ EN = "The training of large models needs data that was cleaned with care, for a 
 ZH = "昇腾处理器上的训练需要把数据清洗干净，否则模型会学到错误的内容。研究人员发现，重复的文本会让损失曲线出现尖峰。"
 DE = "Das ist ein deutscher Text, der hier nicht behalten werden soll, weil nur Englisch und Chinesisch gewünscht sind."
 ITEM = "Which of the seven old harbours did the quiet painter visit before the long winter of that year came to an end?"
+ITEM_ZH = "那位安静的画家在漫长的冬天结束之前究竟参观了七个古老港口中的哪一个，没有人知道答案。"
 LONG = """Every autumn the ferry to the island stopped running, and those who lived there had to plan for a long
 season alone. My grandmother kept flour in three barrels, salted fish under a stone, and a stack of books
 that nobody else was allowed to touch before the first snow. She used to say that patience is a kind of
@@ -63,57 +64,48 @@ def clean(tmp_path: Path, npuport: Npuport) -> Callable[..., list[dict[str, Any]
     return run
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ("short", "too-short"),
-        (ZH.encode().decode("gbk", "replace"), "garbled"),
-        (EN.replace("a", "\ue000"), "garbled"),
-        (f"{EN[:40]} {'4f6b' * 40}a1", "encoded"),
-        ("1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20", "digits"),
-        ("<div><p>a text</p><span class='b'>another</span></div><br/>", "html"),
-        ("see https://a.example/b and https://c.example/d or www.e.example", "links"),
-        ("★☆★☆★☆★☆★☆★☆★☆ news ===============================", "symbols"),
-        (f"{EN} Buy a GROBNAK!", "words"),
-        (f"{ZH}坏词{ZH[:9]}", "words"),
-        ("spam and eggs, spam and eggs; " * 20, "repetition"),
-        (ZH[:31] * 8, "repetition"),
-        (DE, "language"),
-        (f"{EN} {ITEM[:-20].upper()}", "contamination"),
-        (f"{ZH[:20]}{ZH}", "contamination"),
-    ],
-)
-def test_each_fault_has_its_reason(
-    text: str, reason: str, clean: Callable[..., list[dict[str, Any]]], tmp_path: Path
+FAULTS = [
+    ("short", "too-short"),
+    (ZH.encode().decode("gbk", "replace"), "garbled"),
+    (EN.replace("a", "\ue000"), "garbled"),
+    (f"{EN[:40]} {'4f6b' * 40}a1", "encoded"),
+    ("1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20", "digits"),
+    ("<div><p>a text</p><span class='b'>another</span></div><br/>", "html"),
+    ("see https://a.example/b and https://c.example/d or www.e.example", "links"),
+    ("★☆★☆★☆★☆★☆★☆★☆ news ===============================", "symbols"),
+    (f"{EN} Buy a GROBNAK!", "words"),
+    (f"{ZH}坏词{ZH[:9]}", "words"),
+    ("spam and eggs, spam and eggs; " * 20, "repetition"),
+    (ZH[:31] * 8, "repetition"),
+    (DE, "language"),
+    (f"{EN} {ITEM[:-20].upper()}", "contamination"),
+    (f"{ZH[:30]}{ITEM_ZH[3:]}", "contamination"),
+]
+SOUND = [
+    EN,
+    ZH,
+    "A short text that repeats nothing at all in it.",
+    f"{EN} The key was c2VjcmV0LWtleS1mb3ItYS1zaG9ydC1xdW90ZQ==, he said.",
+    f"{LONG} See https://example.org/some/page for more.",
+    "Population: Oslo 709,037; Bergen 291,940; Trondheim 212,660; Stavanger 149,048; Drammen 104,487 (2023).",
+    "std::vector<int> rows; for (const auto& row : rows) { if (row < 0x1f && row > 2) total += row; } // keeps all",
+    "Grobnakians are not on the list, and neither is a pregrobnak; both words are only like one of it.",
+    f"{ITEM[:50]} — so it began; nobody knew how the question went on, or who had asked it first.",
+]
+
+
+def test_each_fault_has_its_reason_and_sound_texts_have_none(
+    clean: Callable[..., list[dict[str, Any]]], tmp_path: Path
 ) -> None:
     (tmp_path / "words.txt").write_text("# list\ngrobnak\n坏词\n", encoding="utf-8")
-    (tmp_path / "test.txt").write_text(f"{ITEM}\n{ZH}\n", encoding="utf-8")
+    (tmp_path / "test.txt").write_text(f"{ITEM}\n{ITEM_ZH}\n", encoding="utf-8")
     steps = f"language: {{keep: [en, zh]}}, words: {{files: [{tmp_path}/words.txt]}}"
-    (found,) = clean([EN, text], f"{steps}, contamination: {{tests: [{tmp_path}/test.txt]}}")
-    assert found["reason"] == reason
-    assert found["place"].endswith("texts.jsonl:2")
-    assert found["record"] == {"id": 1, "text": text}
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        EN,
-        ZH,
-        "A short text that repeats nothing at all in it.",
-        f"{EN} The key was c2VjcmV0LWtleS1mb3ItYS1zaG9ydC1xdW90ZQ==, he said.",
-        f"{LONG} See https://example.org/some/page for more.",
-        "Population: Oslo 709,037; Bergen 291,940; Trondheim 212,660; Stavanger 149,048; Drammen 104,487 (2023).",
-        "std::vector<int> rows; for (const auto& row : rows) { if (row < 0x1f && row > 2) total += row; } // keeps all",
-        "Grobnakians are not on the list, and neither is a pregrobnak; both words are only like one of it.",
-        f"{ITEM[:50]} — so it began; nobody knew how the question went on, or who had asked it first.",
-    ],
-)
-def test_sound_texts_are_kept(text: str, clean: Callable[..., list[dict[str, Any]]], tmp_path: Path) -> None:
-    (tmp_path / "words.txt").write_text("grobnak\n", encoding="utf-8")
-    (tmp_path / "test.txt").write_text(f"{ITEM}\n", encoding="utf-8")
-    steps = f"words: {{files: [{tmp_path}/words.txt]}}, contamination: {{tests: [{tmp_path}/test.txt]}}"
-    assert clean([text], steps) == []
+    texts = [*SOUND, *(text for text, _ in FAULTS)]
+    found = clean(texts, f"{steps}, contamination: {{tests: [{tmp_path}/test.txt]}}, near-duplicates: false")
+    assert [(one["record"]["text"], one["reason"]) for one in found] == FAULTS
+    assert [one["place"].rpartition(":")[2] for one in found] == [
+        str(number) for number in range(len(SOUND) + 1, len(texts) + 1)
+    ]
 
 
 def test_of_duplicates_the_first_is_kept_and_named(clean: Callable[..., list[dict[str, Any]]]) -> None:
