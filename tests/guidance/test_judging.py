@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -60,9 +61,9 @@ def test_published_recipes_need_no_word(name: str) -> None:
     ],
 )
 def test_what_is_far_from_published_is_named(
-    changed: dict[str, float], quantity: str, status: str, advised: float | None
+    changed: dict[str, Any], quantity: str, status: str, advised: float | None
 ) -> None:
-    [found] = far(replace(LLAMA_2_70B, **changed))  # type: ignore[arg-type]
+    [found] = far(replace(LLAMA_2_70B, **changed))
     assert (found.quantity, found.status, found.advised) == (quantity, status, advised)
     assert "published" in str(found.text) or "dynamic" in str(found.text)
 

@@ -37,7 +37,8 @@ from megatron.core.transformer.transformer_config import TransformerConfig
 generators._set_cuda_rng_state = lambda state, *_, **__: torch.npu.set_rng_state(state)
 generators._get_cuda_rng_state = lambda *_, **__: torch.npu.get_rng_state()
 _type = torch.Tensor.type
-torch.Tensor.type = (  # type: ignore[method-assign]  # the optimizer asks for CUDA's names
+_tensor: Any = torch.Tensor
+_tensor.type = (  # the optimizer asks for CUDA's names
     lambda self, *dtype, **more: (
         _type(self, *dtype, **more) if dtype else _type(self).replace("torch.npu", "torch.cuda")
     )
@@ -85,8 +86,8 @@ class Norm(torch.nn.Module):
 
     def __init__(self, config: Any, hidden_size: int, eps: float = 1e-5, **_: Any) -> None:
         super().__init__()
-        self.weight = torch.nn.Parameter(torch.ones(hidden_size, dtype=config.params_dtype))
-        self.weight.sequence_parallel = config.sequence_parallel  # type: ignore[attr-defined]
+        self.weight: Any = torch.nn.Parameter(torch.ones(hidden_size, dtype=config.params_dtype))
+        self.weight.sequence_parallel = config.sequence_parallel
         self.eps = eps
 
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
