@@ -130,6 +130,13 @@ def attention() -> Iterator[tuple[Callable[..., Any], list[torch.Tensor]]]:
     ends = {"actual_seq_qlen": [5, 24], "actual_seq_kvlen": [9, 24]}
     yield of("TND", **ends), tokens
     yield of("TND", atten_mask=mask(2048, 2048), sparse_mode=3, softmax_layout="TND", **ends), tokens
+    ropes = [rand(24, 4, 8), rand(24, 2, 8)]
+    yield (
+        lambda a, b, c, d, e: npu.npu_fusion_attention_v2(
+            a, b, c, 4, "TND", query_rope=d, key_rope=e, scale=0.2, atten_mask=mask(2048, 2048), sparse_mode=3, **ends
+        )[:3],
+        [*tokens, *ropes],
+    )
     pse = rand(1, 4, 24, 24)
     yield (
         lambda a, b, c: npu.npu_fusion_attention(a.detach(), b, c, 4, "BNSD", pse.npu().to(a.dtype), scale=0.2)[:3],

@@ -38,6 +38,7 @@ class _Options:
     prefix: tuple[int, ...]
     queries_end: tuple[int, ...]  # of each sequence, for TND
     keys_end: tuple[int, ...]
+    ropes: tuple[Tensor, Tensor] | None  # further parts of query and key, for TND: their products add to the scores
     by_token: bool  # maxima and sums of TND calls are laid out by token, not by head
 
 
@@ -67,7 +68,6 @@ def _options(layout: str, given: dict[str, Any]) -> _Options:
     refuse("keep_prob", given.get("keep_prob"), 1.0)
     refuse("padding_mask", given.get("padding_mask"))
     refuse("input_layout", layout, "BSH", "SBH", "BSND", "BNSD", "TND")
-    refuse("query_rope", given.get("query_rope"))
     pse = given.get("pse")
     if pse is not None:
         refuse("pse_type", given.get("pse_type"), 0, 1)
@@ -86,8 +86,16 @@ def _options(layout: str, given: dict[str, Any]) -> _Options:
         _numbers(given.get("prefix")),
         _numbers(given.get("actual_seq_qlen")),
         _numbers(given.get("actual_seq_kvlen")),
+        _ropes(layout, given.get("query_rope"), given.get("key_rope")),
         given.get("softmax_layout") == "TND",
     )
+
+
+def _ropes(layout: str, query: Tensor | None, key: Tensor | None) -> tuple[Tensor, Tensor] | None:
+    if query is None or key is None:
+        return None
+    refuse("input_layout", layout, "TND")
+    return query, key
 
 
 def _numbers(value: Tensor | Sequence[int] | None) -> tuple[int, ...]:
@@ -124,6 +132,8 @@ def _as_layout(tensor: Tensor, layout: str) -> Tensor:
 def _split(query: Tensor, key: Tensor, value: Tensor, heads: int, options: _Options) -> tuple[Tensor, Tensor, Tensor]:
     """Query, key and value by head."""
     layout = options.layout
+    if options.ropes is not None:
+        query, key = (torch.cat(pair, -1) for pair in zip((query, key), options.ropes, strict=True))
     if layout not in ("BSH", "SBH"):
         return _by_head(query, layout, 0), _by_head(key, layout, 0), _by_head(value, layout, 0)
     width = query.size(-1) // heads
@@ -196,11 +206,11 @@ def _scores(one: _Sequence, options: _Options) -> Tensor:
 
 def _attended(one: _Sequence, options: _Options) -> _Rows:
     scores = _scores(one, options)
+    # A column more, so that a sequence without keys has a maximum too.
+    column = scores.new_full((*scores.shape[:3], 1), -torch.inf)
     if options.sink is not None:
-        column = options.sink[None, :, None, None].expand(*scores.shape[:3], 1)
-        largest = torch.cat((scores, column), -1).amax(-1)
-    else:
-        largest = scores.amax(-1)
+        column = options.sink[None, :, None, None].expand_as(column)
+    largest = torch.cat((scores, column), -1).amax(-1)
     seen = (scores > -torch.inf).any(-1)
     largest = torch.where(torch.isinf(largest), 0.0, largest)
     powers = torch.exp(scores - largest[..., None])
@@ -290,9 +300,12 @@ def fusion_attention_grad(
 def fusion_attention_grad_v2(
     query: Tensor, key: Tensor, value: Tensor, dy: Tensor, head_num: int, input_layout: str, **named: Any
 ) -> tuple[Tensor | None, ...]:
-    """The gradients of query, key, value, (pse), the two rope parts (which are refused) and sink."""
+    """The gradients of query, key, value, (pse), the two rope parts and sink."""
     dq, dk, dv, dpse, dsink = _backward(query, key, value, dy, head_num, input_layout, named)
-    return dq, dk, dv, dpse, None, None, dsink
+    if named.get("query_rope") is None or dq is None or dk is None:
+        return dq, dk, dv, dpse, None, None, dsink
+    width = query.size(-1)
+    return dq[..., :width], dk[..., :width], dv, dpse, dq[..., width:], dk[..., width:], dsink
 
 
 def _backward(
