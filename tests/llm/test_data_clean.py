@@ -220,6 +220,22 @@ def test_a_file_that_is_broken_is_named(tmp_path: Path, npuport: Npuport, capsys
     assert not (tmp_path / "out" / "kept").exists()
 
 
+def test_an_unfinished_run_is_not_continued_with_another_word_list(
+    tmp_path: Path, npuport: Npuport, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, words = written(tmp_path / "a.jsonl", [{"text": EN}]), tmp_path / "words.txt"
+    config = tmp_path / "p.yaml"
+    config.write_text(
+        f"inputs: [{source}]\noutput: {tmp_path}/out\nexecutor: {{workers: 1}}\nsteps: {{words: {{files: [{words}]}}}}"
+    )
+    words.write_text("one\n")
+    assert npuport("data", "clean", config) == 0
+    (tmp_path / "out" / "unfinished").mkdir()
+    words.write_text("network\n")
+    assert npuport("data", "clean", config) == 2
+    assert "its input has changed since" in capsys.readouterr().err
+
+
 def test_nothing_kept_is_a_result_too(clean: Callable[..., list[dict[str, Any]]], tmp_path: Path) -> None:
     assert len(clean(["short", "\ud800 half a character, which no file of UTF-8 can hold, is dropped as well"])) == 2
     assert json.loads((tmp_path / "out" / "report.json").read_text())["kept"] == 0

@@ -60,8 +60,8 @@ def run(cleaning: Cleaning, started: Started) -> dict[str, Any] | None:
     folder = Folder(Path(cleaning.output).resolve())
     settings = dataclasses.asdict(dataclasses.replace(cleaning, output=""))
     del settings["executor"]
-    _checked(cleaning.steps)
-    with held(folder, settings, shards) as due:
+    beside = _checked(cleaning.steps)
+    with held(folder, settings, shards, beside) as due:
         if due:
             stages = _stages(cleaning, shards, folder, settings)
             executor = Executor(cleaning.executor.kind, cleaning.executor.workers, cleaning.executor.options)
@@ -69,12 +69,20 @@ def run(cleaning: Cleaning, started: Started) -> dict[str, Any] | None:
     return folder.report()
 
 
-def _checked(steps: Steps) -> None:
-    """Say before the work begins what would end it."""
+def _checked(steps: Steps) -> list[str]:
+    """Say before the work begins what would end it; the files that the steps read."""
     if steps.language and steps.language.keep:
         language.known_languages(steps.language.keep)
     if steps.perplexity and steps.perplexity.model:
         perplexity.model_of(steps.perplexity.model)
+    if steps.words:
+        words.listed(steps.words.files)
+    lists = steps.words.files if steps.words else []
+    tests = steps.contamination.tests if steps.contamination else []
+    for path in tests:
+        if not Path(path).is_file():
+            raise UserError("{path} does not exist. Check the path.", path=path)
+    return [*lists, *tests]
 
 
 def _stages(cleaning: Cleaning, shards: list[Shard], folder: Folder, settings: dict[str, Any]) -> list[Stage]:

@@ -36,7 +36,6 @@ class Verdict(msgspec.Struct, frozen=True, array_like=True):
 class Notes(msgspec.Struct):
     """What the judging of a shard found."""
 
-    rows: int  # lines or rows, blank ones included
     records: int
     dropped: list[Verdict]
 
@@ -67,9 +66,15 @@ class Verdicts:
         self.dropped.append(Verdict(number, objection.reason, measured, objection.limit, piece))
 
     def save(self, rank: int, rows: int, records: int) -> None:
-        """Write the notes of the task."""
-        notes = Notes(rows, records, sorted(self.dropped, key=lambda one: one.number))
+        """Write the notes of the task; ``rows`` counts blank lines too."""
+        notes = Notes(records, sorted(self.dropped, key=lambda one: one.number))
         (self.folder / f"{rank:05d}.json").write_bytes(msgspec.json.encode(notes))
+        (self.folder / f"{rank:05d}.rows").write_text(str(rows))
+
+
+def rows_of(folder: Path, rank: int) -> int:
+    """How many lines or rows the shard of a task has."""
+    return int((folder / f"{rank:05d}.rows").read_text())
 
 
 def notes_of(folder: Path, rank: int) -> Notes:

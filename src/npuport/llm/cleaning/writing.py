@@ -13,7 +13,7 @@ import numpy as np
 from datatrove.pipeline.base import PipelineStep
 
 from npuport.errors import UserError
-from npuport.llm.cleaning.verdicts import Verdict, notes_of
+from npuport.llm.cleaning.verdicts import Verdict, notes_of, rows_of
 from npuport.llm.pipelines.executors import end_with_parent
 from npuport.llm.pipelines.folder import Folder, discard, show, write_json
 from npuport.llm.pipelines.outputs import Lines, Table
@@ -127,7 +127,7 @@ class Places:
             path, first = self._shards[shard].path, shard
             while first and self._shards[first - 1].path == path:
                 first -= 1
-            self._before[shard] = sum(notes_of(self._verdicts, one).rows for one in range(first, shard))
+            self._before[shard] = sum(rows_of(self._verdicts, one) for one in range(first, shard))
         return self._before[shard]
 
 

@@ -50,13 +50,23 @@ class Folder:
 
 
 @contextmanager
-def held(folder: Folder, settings: Mapping[str, Any], shards: Sequence[Shard]) -> Iterator[bool]:
+def held(
+    folder: Folder, settings: Mapping[str, Any], shards: Sequence[Shard], beside: Sequence[str] = ()
+) -> Iterator[bool]:
     """Take the folder for one run; False where that very run is complete already.
+
+    Args:
+        beside: files that the settings name, beside the input.
 
     Raises:
         UserError: it holds something else, another run has it, or it cannot be written.
     """
-    run = json.loads(json.dumps({"settings": settings, "shards": [_identity(shard) for shard in shards]}))
+    identity = {
+        "settings": settings,
+        "shards": [asdict(shard) | _state(shard.path) for shard in shards],
+        "beside": [{"path": path} | _state(path) for path in beside],
+    }
+    run = json.loads(json.dumps(identity))
     if _complete(folder, run):
         yield False
         return
@@ -91,8 +101,9 @@ def _complete(folder: Folder, run: Mapping[str, Any]) -> bool:
     return not folder.unfinished.exists() and folder.report() is not None and _read(folder.logs / "run.json") == run
 
 
-def _identity(shard: Shard) -> dict[str, Any]:
-    return asdict(shard) | {"changed": Path(shard.path).stat().st_mtime_ns}
+def _state(path: str) -> dict[str, Any]:
+    state = Path(path).stat()
+    return {"bytes": state.st_size, "changed": state.st_mtime_ns}
 
 
 def _same_run(folder: Folder, run: Mapping[str, Any]) -> None:
