@@ -94,6 +94,18 @@ def test_steps_of_two_tools_are_refused(runs: tuple[Path, Path], tmp_path: Path)
         compare_folders(tmp_path / "msprobe", runs[0], as_json=False)
 
 
+def test_dumps_that_have_nothing_in_common_are_refused(tmp_path: Path) -> None:
+    x, checksum = tensor(4), {"type": "torch.Tensor", "dtype": "torch.float32", "shape": [4], "md5": "adbb5ccb"}
+    write_dump(tmp_path / "apis", {"Torch.exp.0.forward": forward([x], [x])})
+    write_dump(tmp_path / "modules", {"Module.act.GELU.forward.0": forward([x], [x])}, level="L0")
+    write_dump(tmp_path / "checksums", {"Torch.exp.0.forward": forward([checksum], [checksum])})
+    for other in ("modules", "checksums"):
+        with pytest.raises(UserError, match="have nothing in common that can be compared"):
+            compare_folders(tmp_path / "apis", tmp_path / other, as_json=False)
+    for both in ("apis", "modules", "checksums"):
+        assert compare_folders(tmp_path / both, tmp_path / both, as_json=False) == 0
+
+
 @pytest.mark.parametrize("table", [False, True])
 def test_a_tensor_that_is_cut_off_or_something_else_is_refused(dumps: tuple[Path, Path], table: bool) -> None:
     file = dumps[1] / "step0" / "rank0" / "dump_tensor_data" / "Torch.exp.0.forward.output.1.pt"

@@ -16,6 +16,7 @@ from npuport.cli.precision_compare import compare_folders  # noqa: E402
 from npuport.errors import UserError  # noqa: E402
 from npuport.precision.dumps import read_any_step, steps_in  # noqa: E402
 from npuport.precision.msprobe.names import ApiName, ModuleName, parsed  # noqa: E402
+from npuport.precision.operators.alignment import align  # noqa: E402
 from npuport.precision.operators.calls import Step, references  # noqa: E402
 from npuport.precision.operators.suspects import compare  # noqa: E402
 
@@ -96,6 +97,17 @@ def test_a_mask_of_minus_infinity_in_both_is_none(tmp_path: Path) -> None:
     data = {"Tensor.masked_fill.0.forward": forward([tensor(4)], [tensor(4, smallest=-math.inf, norm=math.inf)])}
     write_dump(tmp_path, data)
     assert compare(read(tmp_path), read(tmp_path)).suspects == ()
+
+
+def test_calls_are_matched_with_those_of_a_level_without_modules(tmp_path: Path) -> None:
+    """Level L1 tells no modules, mix does."""
+    write_dump(tmp_path / "L1", small_gpt())
+    write_dump(tmp_path / "mix", small_gpt(), parents=PARENTS, level="mix")
+    steps = read(tmp_path / "L1"), read(tmp_path / "mix")
+    assert [call.module for call in steps[0].calls] != [call.module for call in steps[1].calls]
+    for one, other in (steps, steps[::-1]):
+        alignment = align(one, other)
+        assert len(alignment.pairs) == len(one.calls) and not alignment.differences
 
 
 def test_modules_are_calls_where_there_are_no_others(tmp_path: Path) -> None:

@@ -56,7 +56,15 @@ def compare_folders(
         for file, step in zip((one, other), steps, strict=True):
             _name_missing(file, step)
         with progress(len(steps[1].calls), name) as bar:
-            compared.append(ComparedStep(name, *steps, compare(*steps, given, bar)))
+            comparison = compare(*steps, given, bar)
+        if not (comparison.has_common_values or comparison.suspects):
+            raise UserError(
+                "{reference} and {candidate} have nothing in common that can be compared: their calls are of other "
+                "levels or models, or one has checksums and the other statistics.",
+                reference=one,
+                candidate=other,
+            )
+        compared.append(ComparedStep(name, *steps, comparison))
     if html is not None:
         write_aside(html, _page(reference, candidate, compared).encode())
     if as_json:

@@ -31,6 +31,11 @@ STATISTICS_SENTENCES = {
     "{path} is no tensor of msprobe: it is damaged, or holds something else.": (
         "{path} 不是 msprobe 的张量文件：文件已损坏，或内容是别的东西。"
     ),
+    "{reference} and {candidate} have nothing in common that can be compared: their calls are of other levels or "
+    "models, or one has checksums and the other statistics.": (
+        "{reference} 与 {candidate} 没有可以比对的共同内容："
+        "两者的调用属于不同级别或不同模型，或一个只有校验和而另一个只有统计量。"
+    ),
     "{path} holds {count} values, and dump.json says {shape}: they are not of one run.": (
         "{path} 有 {count} 个值，而 dump.json 中形状为 {shape}：两者不属于同一次运行。"
     ),

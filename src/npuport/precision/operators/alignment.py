@@ -40,7 +40,8 @@ _Places = list[tuple[int, int]]
 def align(reference: Step, candidate: Step, given: Mapping[str, str] | None = None) -> Alignment:
     """Match calls in order by module, phase, operator and the parameters that they are about. Where a stretch has the
     same modules and phases but other operators, or none, it is a difference. ``given``: parts of the candidate's paths
-    and what the reference calls them."""
+    and what the reference calls them. Where one run knows no modules, as a dump of msprobe's level L1, those of the
+    other do not count."""
     paths = {path: renamed(plain_path(path), given or {}) for path in {call.module for call in candidate.calls}}
     found = same_modules(reference.calls, candidate.calls, paths)
 
@@ -62,13 +63,14 @@ def align(reference: Step, candidate: Step, given: Mapping[str, str] | None = No
 
 def _keys(steps: tuple[Step, Step], known_as: tuple[_Naming, _Naming]) -> tuple[list[_Key], list[_Key]]:
     about = subjects(steps, known_as)
+    know_modules = all(any(call.module for call in step.calls) for step in steps)
     of_one, of_other = (
         [
             (paths[call.module], call.phase, call.operator.rpartition(".")[0], own.get(place, ()))
             for place, call in enumerate(step.calls)
         ]
         for step, own, paths in (
-            (step, own, {path: name(path) for path in {call.module for call in step.calls}})
+            (step, own, {path: name(path) if know_modules else "" for path in {call.module for call in step.calls}})
             for step, own, name in zip(steps, about, known_as, strict=True)
         )
     )

@@ -66,7 +66,22 @@ def _compare(
     noise = math.exp(median(one.growth for one in results)) if results else 1.0
     notes = (*rename_notes(alignment), *dtypes.notes, *(_bits_note(one.call) for one in bits if results))
     notes = notes if reference.has_tensors and candidate.has_tensors else (_NOTE, *notes)
-    return Comparison(tuple(ordered), len(candidate.calls), 0, noise, agreement.random, notes)
+    has_common_values = any(_has_common_values(distances, *pair) for pair in alignment.pairs)
+    return Comparison(
+        tuple(ordered),
+        len(candidate.calls),
+        0,
+        noise,
+        agreement.random,
+        notes,
+        has_common_values=has_common_values,
+    )
+
+
+def _has_common_values(distances: Distances, one: Call, other: Call) -> bool:
+    """Whether of a tensor of two calls both values, both statistics or both checksums are there."""
+    pairs = (*zip(one.inputs, other.inputs, strict=False), *zip(one.outputs, other.outputs, strict=False))
+    return any(distances.is_known(*pair) for pair in pairs)
 
 
 def _anything(_: Call) -> float:

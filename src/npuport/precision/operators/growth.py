@@ -52,6 +52,15 @@ class Distances:
     def statistics(self, one: TensorRef, other: TensorRef) -> tuple[Statistics | None, Statistics | None]:
         return self._reference.statistics_of(one), self._candidate.statistics_of(other)
 
+    def is_known(self, one: TensorRef, other: TensorRef) -> bool:
+        """Whether something of the values is there that can be compared."""
+        if self._has_tensors(one, other):
+            return True
+        a, b = self.statistics(one, other)
+        if a is None or b is None:
+            return False
+        return (a.is_known and b.is_known) or None not in (a.checksum, b.checksum)
+
     def level(self, one: TensorRef, other: TensorRef) -> float:
         """The noise on one value, as a share of it, that two tensors differ by; NaN where nothing is known."""
         key = one, other

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 
@@ -27,6 +28,11 @@ class Statistics:
     nans: int
     infs: int
     checksum: int | None = None
+
+    @property
+    def is_known(self) -> bool:
+        """Whether there is more than a checksum."""
+        return not math.isnan(self.max) or self.nans + self.infs > 0
 
     def values(self) -> tuple[float | int | None, ...]:
         """Its fields in order, as a file has them."""

@@ -48,6 +48,7 @@ class Comparison:
     inputs_apart: float | None = None  # of the first suspect
     alignment: Alignment | None = None
     measures: Mapping[int, Measure] = field(default_factory=dict)  # by the index of the candidate's call
+    has_common_values: bool = True  # whether there is a call of which both have values that can be compared
 
 
 def compare(
