@@ -1,11 +1,12 @@
 """Claim: statistics of all operators cost at most 1.25 times a plain step, tensors 3 times, and less than msprobe's.
 
-    python benchmarks/precision_cost.py [--peer PYTHON] [--rounds 5] [--steps 3] [--folder DIR]
+    python benchmarks/precision_cost.py [--peer PYTHON] [--rounds 5] [--steps 3] [--width 256] [--batch 8]
 
 Trains a small GPT (4 layers, width 256, batch 8 x 128, AdamW; on the CPU with one thread) in blocks of steps: plain,
-inside ``record`` with no step selected, and recorded as statistics, checksums and tensors. A block's time goes from its
-first step until its last file is written; the blocks take turns, and the median of each over the rounds is divided by
-that of the plain ones. Processor time, of all threads, is told too: on a busy machine it is the one to compare.
+seen by a dispatch mode that does nothing (no recorder in Python can cost less), inside ``record`` with no step
+selected, and recorded as statistics, checksums and tensors. A block's time goes from its first step until its last file
+is written; the blocks take turns, each is divided by the plain one of its round, and the median over the rounds is
+told. Processor time, of all threads, is told too: on a busy machine it is the one to compare.
 ``--peer`` is the python of an environment that has mindstudio-probe and torch: its statistics and tensors of level mix,
 all APIs, are measured in the same way, beside plain blocks of its own.
 """
@@ -26,14 +27,14 @@ from pathlib import Path
 from typing import Any
 
 
-def training() -> tuple[Any, Callable[[], None]]:
+def training(width: int, batch: int) -> tuple[Any, Callable[[], None]]:
     """The model, and a function that makes one step."""
     import torch
     from torch import nn
     from torch.nn import functional as F
 
     class Block(nn.Module):
-        def __init__(self, width: int = 256, heads: int = 8) -> None:
+        def __init__(self, heads: int = 8) -> None:
             super().__init__()
             self.heads = heads
             self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
@@ -41,7 +42,7 @@ def training() -> tuple[Any, Callable[[], None]]:
             self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
 
         def forward(self, x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-            batch, length, width = x.shape
+            length = x.shape[1]
             shape = (batch, length, self.heads, width // self.heads)
             q, k, v = (one.view(shape).transpose(1, 2) for one in self.qkv(self.norm1(x)).split(width, 2))
             scores = (q @ k.transpose(-2, -1)) * shape[-1] ** -0.5
@@ -50,10 +51,10 @@ def training() -> tuple[Any, Callable[[], None]]:
             return x + self.down(F.gelu(self.up(self.norm2(x))))
 
     class Gpt(nn.Module):
-        def __init__(self, width: int = 256, layers: int = 4, words: int = 512, length: int = 128) -> None:
+        def __init__(self, layers: int = 4, words: int = 512, length: int = 128) -> None:
             super().__init__()
             self.tokens, self.places = nn.Embedding(words, width), nn.Embedding(length, width)
-            self.blocks = nn.ModuleList(Block(width) for _ in range(layers))
+            self.blocks = nn.ModuleList(Block() for _ in range(layers))
             self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, words)
             self.register_buffer("mask", torch.ones(length, length, dtype=torch.bool).triu(1))
 
@@ -68,7 +69,7 @@ def training() -> tuple[Any, Callable[[], None]]:
     torch.set_num_threads(1)
     model = Gpt()
     optimizer = torch.optim.AdamW(model.parameters())
-    tokens = torch.randint(0, 512, (8, 128))
+    tokens = torch.randint(0, 512, (batch, 128))
 
     def step() -> None:
         model(tokens).backward()
@@ -78,14 +79,25 @@ def training() -> tuple[Any, Callable[[], None]]:
     return model, step
 
 
-def ours(steps: int, folder: Path) -> dict[str, Callable[[], None]]:
+def ours(arguments: argparse.Namespace, folder: Path) -> dict[str, Callable[[], None]]:
+    from torch.utils._python_dispatch import TorchDispatchMode
+
     from npuport.precision import record
 
-    _, step = training()
+    steps = arguments.steps
+    _, step = training(arguments.width, arguments.batch)
+
+    class Nothing(TorchDispatchMode):
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            return func(*args, **(kwargs or {}))
 
     def plain() -> None:
         for _ in range(steps):
             step()
+
+    def seen() -> None:
+        with Nothing():
+            plain()
 
     def recorded(what: str, selected: str) -> Callable[[], None]:
         def block() -> None:
@@ -97,6 +109,7 @@ def ours(steps: int, folder: Path) -> dict[str, Callable[[], None]]:
     every = f"0-{steps - 1}"
     return {
         "plain": plain,
+        "seen only": seen,
         "not selected": recorded("tensors", f"{steps + 1}"),
         "statistics": recorded("statistics", every),
         "checksums": recorded("checksums", every),
@@ -104,11 +117,12 @@ def ours(steps: int, folder: Path) -> dict[str, Callable[[], None]]:
     }
 
 
-def theirs(steps: int, folder: Path) -> dict[str, Callable[[], None]]:
+def theirs(arguments: argparse.Namespace, folder: Path) -> dict[str, Callable[[], None]]:
     """msprobe keeps one configuration in a process: each block is a process of its own, told by its name."""
     from msprobe.pytorch import PrecisionDebugger
 
-    model, step = training()
+    steps = arguments.steps
+    model, step = training(arguments.width, arguments.batch)
     task = os.environ["PRECISION_COST_TASK"]
     config = {
         "task": task,
@@ -140,7 +154,8 @@ def theirs(steps: int, folder: Path) -> dict[str, Callable[[], None]]:
 
 
 def measure(blocks: dict[str, Callable[[], None]], steps: int, rounds: int, folder: Path) -> dict[str, Any]:
-    """Seconds and bytes of a step in each kind of block: the medians over the rounds, after one that does not count."""
+    """Of a step in each kind of block the seconds, elapsed and of the processor, both also as multiples of the plain
+    block's in the same round, and the bytes: the medians over the rounds, after one that does not count."""
     times: dict[str, list[tuple[float, float]]] = {name: [] for name in blocks}
     sizes: dict[str, float] = {}
     for round_ in range(rounds + 1):
@@ -151,28 +166,31 @@ def measure(blocks: dict[str, Callable[[], None]], steps: int, rounds: int, fold
                 times[name].append((time.perf_counter() - began[0], time.process_time() - began[1]))
             sizes[name] = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / steps
             shutil.rmtree(folder, ignore_errors=True)
-    medians = {
-        name: [statistics.median(column) / steps for column in zip(*taken, strict=True)]
-        for name, taken in times.items()
-    }
-    return {name: {"seconds": one[0], "processor": one[1], "bytes": sizes[name]} for name, one in medians.items()}
+    return {name: {**medians(taken, times["plain"], steps), "bytes": sizes[name]} for name, taken in times.items()}
+
+
+def medians(taken: list[tuple[float, float]], plain: list[tuple[float, float]], steps: int) -> dict[str, float]:
+    found = {}
+    for place, name in enumerate(("elapsed", "processor")):
+        found[name] = statistics.median(one[place] for one in taken) / steps
+        found[f"{name} ratio"] = statistics.median(a[place] / b[place] for a, b in zip(taken, plain, strict=True))
+    return found
 
 
 def child(python: str, which: str, arguments: argparse.Namespace, **variables: str) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
         command = [python, __file__, "--which", which, "--folder", folder]
-        command += [f"--rounds={arguments.rounds}", f"--steps={arguments.steps}"]
+        command += [f"--{name}={getattr(arguments, name)}" for name in ("rounds", "steps", "width", "batch")]
         inside = {**os.environ, "OMP_NUM_THREADS": "1", "TORCH_DEVICE_BACKEND_AUTOLOAD": "0", **variables}
         done = subprocess.run(command, env=inside, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True)
     return json.loads(done.stdout.splitlines()[-1])
 
 
 def show(title: str, results: dict[str, Any]) -> None:
-    plain = results["plain"]
     for name, one in results.items():
-        ratios = one["seconds"] / plain["seconds"], one["processor"] / plain["processor"]
-        times = f"{one['seconds']:6.2f} s {ratios[0]:5.2f} x   processor {one['processor']:5.2f} s {ratios[1]:5.2f} x"
-        print(f"{title:8} {name:13} {times}   {one['bytes'] / 1e6:7.1f} MB")
+        elapsed = f"{one['elapsed']:6.3f} s {one['elapsed ratio']:5.2f} x"
+        processor = f"processor {one['processor']:6.3f} s {one['processor ratio']:5.2f} x"
+        print(f"{title:8} {name:13} {elapsed}   {processor}   {one['bytes'] / 1e6:7.1f} MB")
 
 
 def main() -> None:
@@ -180,12 +198,14 @@ def main() -> None:
     parser.add_argument("--peer", help="The python of an environment with mindstudio-probe and torch.")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=3)
+    parser.add_argument("--width", type=int, default=256, help="Of the model.")
+    parser.add_argument("--batch", type=int, default=8, help="Sequences of 128 tokens in a step.")
     parser.add_argument("--folder", help="Where the dumps go for a moment; the system's temporary folder unless told.")
     parser.add_argument("--which", choices=("ours", "theirs"), help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.which:
         folder = Path(arguments.folder) / "dump"
-        blocks = (ours if arguments.which == "ours" else theirs)(arguments.steps, folder)
+        blocks = (ours if arguments.which == "ours" else theirs)(arguments, folder)
         print(json.dumps(measure(blocks, arguments.steps, arguments.rounds, folder)))
         return
     show("npuport", child(sys.executable, "ours", arguments))
