@@ -77,6 +77,19 @@ def test_odd_tensors() -> None:
     assert statistics_of(matrix[:, 1:8]).mean == pytest.approx(float(matrix[:, 1:8].double().mean()), abs=1e-6)
 
 
+@pytest.mark.parametrize("size", [16_385, 131_072, 1_500_000])
+def test_norms_are_closer_than_a_sum_of_all_squares_in_float32(size: int) -> None:
+    values = torch.rand(size, generator=torch.Generator().manual_seed(4))
+    assert statistics_of(values).norm == pytest.approx(float(values.double().norm()), rel=3e-7)
+
+
+def test_small_tensors_on_the_cpu_may_be_beyond_the_range_of_float32() -> None:
+    awaited = Awaited()
+    awaited.add("large", torch.full((4,), 3e38))
+    (one,) = awaited.fetch().values()
+    assert (one.norm, one.mean, one.infs) == (pytest.approx(6e38), pytest.approx(3e38), 0)
+
+
 def test_small_tensors_are_computed_together_and_as_they_were() -> None:
     awaited = Awaited()
     tensor = torch.ones(10)
