@@ -34,7 +34,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
             pytest.skip(f"{name} is not installed")
     folder = tmp_path_factory.mktemp("trainings")
     inside = {name: value for name, value in os.environ.items() if name != "TORCH_DEVICE_BACKEND_AUTOLOAD"}
-    for device, names in (("cpu", CLEAN), ("npu", (*CLEAN, *FAULTY))):
+    for device, names in (("cpu", CLEAN), ("npu", (*CLEAN, *FAULTY, "lstm=scaled_gradient"))):
         script = [str(Path(__file__).with_name("clean_trainings.py")), device, str(folder / device), *names]
         command = [sys.executable, "-m", "npuport", "run", "--sim", "--", sys.executable, *script]
         done = subprocess.run(command, env=inside, capture_output=True, text=True, check=False, timeout=300)
@@ -60,3 +60,8 @@ def test_a_fault_in_a_training_is_named_first(recorded: Path, name: str) -> None
     verdict = verdict_of(compared(recorded, name, 1))
     assert verdict is not None and verdict.confidence == "high"
     assert verdict.suspect.call.module.startswith(FAULTY[name]), str(verdict.suspect.text)
+
+
+def test_a_wrong_part_of_a_gradient_is_named(recorded: Path) -> None:
+    first = compared(recorded, "lstm=scaled_gradient", 1).suspects[0]
+    assert (first.call.module, first.call.phase) == ("cell", "backward")

@@ -100,14 +100,20 @@ class Stretches:
         pairs = self._same.results((difference.reference, difference.candidate), frozenset())
         return any((a.storage in made[0]) != (b.storage in made[1]) for a, b in pairs)
 
-    @staticmethod
-    def _is_of_another(judged: Judged, difference: Difference, near: Sequence[Difference]) -> bool:
-        """Whether another difference nearby made what is off: it is judged itself."""
+    def _is_of_another(self, judged: Judged, difference: Difference, near: Sequence[Difference]) -> bool:
+        """Whether another difference nearby made what is off: it is judged itself, by that result."""
         return any(
             judged.first in {ref.storage for call in other.candidate for ref in call.outputs}
+            and judged.first in self._judged_by(other)
             for other in near
             if other is not difference
         )
+
+    def _judged_by(self, difference: Difference) -> set[int]:
+        """The storages of the candidate that a difference is judged by."""
+        return {
+            pair[1].storage for pair in self._same.results((difference.reference, difference.candidate), frozenset())
+        }
 
     def come_to_the_same(self, one: Call, other: Call) -> bool:
         """Whether two aligned calls with different arguments give the same for the same tensors, whatever these are:
