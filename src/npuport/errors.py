@@ -18,5 +18,10 @@ class UserError(Exception):
         return _rebuild, (type(self), self.template, self.values)
 
 
+def first_line(error: BaseException) -> str:
+    """What an error of a library says, for a sentence of ours: its first line, or its class where it says nothing."""
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+
+
 def _rebuild(kind: type[UserError], template: str, values: dict[str, object]) -> UserError:
     return kind(template, **values)

@@ -111,6 +111,13 @@ def test_outputs_that_are_missing_or_of_another_size_are_named(
     assert said in run.stderr and "Traceback" not in run.stderr
 
 
+def test_the_comparison_without_onnxruntime_says_what_to_install(folder: Path) -> None:
+    (folder / "onnxruntime.py").write_text("raise ImportError")
+    run = compared(folder)
+    assert run.returncode == 2
+    assert "pip install onnxruntime" in run.stderr and "Traceback" not in run.stderr
+
+
 def test_measures_are_what_their_formulas_say() -> None:
     found = measures(np.array([3.0, 4.0]), np.array([4.0, 3.0]))
     assert found == {"cosine": pytest.approx(24 / 25), "largest": 1.0, "relative": 0.25}

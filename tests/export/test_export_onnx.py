@@ -228,6 +228,16 @@ def test_checkpoints_that_are_no_weights_are_refused_in_one_sentence(
     assert str(checkpoint) in error
 
 
+def test_an_empty_checkpoint_is_refused_with_a_reason(
+    npuport: Command, networks: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    checkpoint = tmp_path / "weights.pt"
+    checkpoint.touch()
+    path = tmp_path / "model.onnx"
+    assert npuport("export", "onnx", f"{networks}:cnn", *options("cnn"), "--checkpoint", checkpoint, "-o", path) == 2
+    assert "as weights alone (EOFError)" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("argv", "said"),
     [

@@ -285,6 +285,7 @@ def test_the_command(tmp_path: Path, npuport: Callable[..., int], capsys: pytest
     ("name", "text", "said"),
     [
         ("a.json", "{", "cannot be read"),
+        ("a.yaml", "learning_rate: 1\nbetas: [1,\n", "line 3, column 1"),
         ("a.json", '{"lines": 3}', "no configuration that npuport knows"),
         ("a.sh", "echo hello\n", "no configuration that npuport knows"),
         ("config.json", '{"model_type": "llama"}', "is missing"),

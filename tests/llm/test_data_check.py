@@ -42,6 +42,9 @@ SOUND: Mapping[str, Sequence[Record]] = {
         asks("Is it?"),
         {"messages": [{"role": "system", "content": "Be brief."}, *asks("Why?")["messages"], *asks("So?")["messages"]]},
     ],
+    "messages of ids, as npuport data pack takes them": [
+        {"messages": [{"role": "user", "content": [15] * 50}, {"role": "assistant", "content": [7, 2]}]}
+    ],
     "sharegpt": [{"conversations": [{"from": "human", "value": "Hi"}, {"from": "gpt", "value": "Hello"}]}],
     "alpaca": [
         {"instruction": "Add.", "input": "1 2", "output": "3"},

@@ -178,4 +178,19 @@ def test_what_cannot_be_mixed_is_named(
     Path("mix.yaml").write_text("sources: {a: {inputs: [a.jsonl], wieght: 1}}", encoding="utf-8")
     assert npuport("data", "mix", *arguments, "-o", "out", "--workers", "1") == 2
     assert told in capsys.readouterr().err
+    assert not Path("out").exists()  # so that the corrected command can write it
     assert not Path("out/mixed").exists()
+
+
+def test_a_folder_that_cleaning_wrote_stands_for_what_it_kept(tmp_path: Path, npuport: Npuport) -> None:
+    texts = [f"This is sentence number {number}, long enough to be kept by the step length." for number in range(3)]
+    lines = [json.dumps({"text": text}) for text in [*texts, "short"]]
+    (tmp_path / "crawl.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    assert npuport("data", "clean", tmp_path / "crawl.jsonl", "-o", tmp_path / "in" / "cleaned", "--workers", "1") == 0
+    assert list((tmp_path / "in" / "cleaned" / "dropped").iterdir())
+    for name in ("in", "in/cleaned"):
+        out = tmp_path / f"of {name.replace('/', ' ')}"
+        assert npuport("data", "mix", f"a={tmp_path / name}:1", "-o", out, "--workers", "1") == 0
+        assert npuport("data", "mix", f"a={out}:1", "-o", tmp_path / f"{out} again", "--workers", "1") == 0
+        for mixed in (out, tmp_path / f"{out} again"):
+            assert sorted(row["text"] for row in rows(mixed / "mixed")) == texts

@@ -169,6 +169,8 @@ def test_misuse_is_named(
     (tasks / "capitals.yaml").write_text(TASK.replace("json\n", "npuport-tests/not-there\n", 1), encoding="utf-8")
     told = said(model, "--tasks", "capitals", "--task-folder", tasks)
     assert "the dataset npuport-tests/not-there is not on this machine" in told and ".load(['capitals'])" in told
+    # The folder comes first: no dataset is asked for on behalf of a name mistyped.
+    assert "holds no config.json" in said(tmp_path / "none", "--tasks", "capitals", "--task-folder", tasks)
     empty = write_config(tmp_path / "empty")
     (tasks / "capitals.yaml").write_text(TASK, encoding="utf-8")
     assert "holds no weights" in said(empty, "--tasks", "capitals", "--task-folder", tasks)

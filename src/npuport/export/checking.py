@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from npuport.errors import UserError
+from npuport.errors import UserError, first_line
 from npuport.export.exporting import in_words, other_opset
 from npuport.export.inputs import Input
 
@@ -45,7 +45,7 @@ class Session:
             raise UserError(
                 "onnxruntime does not take the exported model, so nothing is written: {reason}. Export in float32: "
                 "ATC lowers the precision itself (--precision_mode).",
-                reason=_first_line(error),
+                reason=first_line(error),
             ) from error
 
     def run(self, inputs: Sequence[Input], tensors: Sequence[torch.Tensor], sizes: Mapping[str, int]) -> list[Any]:
@@ -63,7 +63,7 @@ class Session:
                 "Either an exporter took a size for a constant (try --opset {other}), or the model reads sizes as "
                 "plain numbers.",
                 sizes=in_words(sizes),
-                reason=_first_line(error),
+                reason=first_line(error),
                 other=other_opset(self.opset),
             ) from error
 
@@ -128,7 +128,3 @@ def difference(wanted: np.ndarray[Any, Any], value: np.ndarray[Any, Any]) -> flo
     if wanted.dtype.kind in "iub":
         apart = max(apart, 1.0)
     return apart / largest if largest else apart
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().split("\n", maxsplit=1)[0]

@@ -87,10 +87,12 @@ def compare(onnx: Path, folders: list[Path], outputs: Path) -> list[tuple[str, s
     """For each sample and output: their names, the measures, and whether the output holds whole numbers.
 
     Raises:
-        Missing: files do not fit the model, or each other.
+        Missing: files do not fit the model, or each other; there is no onnxruntime.
     """
-    import onnxruntime
-
+    try:
+        import onnxruntime
+    except ImportError as error:
+        raise Missing("onnxruntime is not installed for this Python: pip install onnxruntime") from error
     session = onnxruntime.InferenceSession(str(onnx), providers=["CPUExecutionProvider"])
     names = [one.name for one in session.get_inputs()]
     if len(names) != len(folders):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from npuport.errors import UserError
+from npuport.errors import UserError, first_line
 from npuport.export.onnx_graph import Graph, Value
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def _output_bytes(graph: Graph, fed: Mapping[str, np.ndarray[Any, Any]]) -> list
         session = onnxruntime.InferenceSession(str(graph.path), providers=["CPUExecutionProvider"])
         outputs = session.run(None, dict(fed))
     except Exception as error:
-        reason = str(error).strip().split("\n", maxsplit=1)[0]
+        reason = first_line(error)
         raise UserError("onnxruntime cannot run {path}: {reason}.", path=graph.path, reason=reason) from error
     return [max(2 * output.nbytes, 64) for output in outputs]
 

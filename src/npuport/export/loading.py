@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from npuport.errors import UserError
+from npuport.errors import UserError, first_line
 
 if TYPE_CHECKING:
     import torch
@@ -205,7 +205,7 @@ def _read(path: Path) -> Any:
             return load_file(path)
         return torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:
-        reason = str(error).strip().split("\n", maxsplit=1)[0]
+        reason = first_line(error)
         raise UserError(
             "{path} cannot be read as weights alone ({reason}). Nothing else in it is run: save "
             "model.state_dict() of the model on the CPU, and give that file.",

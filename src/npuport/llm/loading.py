@@ -33,6 +33,18 @@ class Loaded:
         return int(self.model.config.get_text_config().vocab_size)
 
 
+def folder_of(path: Path) -> Path:
+    """The folder of a model, given by itself or by its config.json.
+
+    Raises:
+        UserError: there is no such model.
+    """
+    folder = path.parent if path.name == "config.json" else path
+    if not (folder / "config.json").is_file():
+        raise UserError("{path} holds no config.json: give the folder of a Hugging Face model.", path=path)
+    return folder
+
+
 def load(path: Path, device: Device, dtype: str, *, random_weights: bool, own_code: bool) -> Loaded:
     """The model of a folder (or of a lone ``config.json``, with random weights), on the device, for inference.
 
@@ -44,9 +56,7 @@ def load(path: Path, device: Device, dtype: str, *, random_weights: bool, own_co
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM
 
-    folder = path.parent if path.name == "config.json" else path
-    if not (folder / "config.json").is_file():
-        raise UserError("{path} holds no config.json: give the folder of a Hugging Face model.", path=path)
+    folder = folder_of(path)
     wanted = dtype_called(dtype)
     options: dict[str, Any] = {"trust_remote_code": own_code}
     models: Any = AutoModelForCausalLM

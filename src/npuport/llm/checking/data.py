@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from npuport.errors import UserError
-from npuport.llm.checking.records import ANSWERS, ROLES, Turn, is_question, kind_of, turns_of
+from npuport.llm.checking.records import ANSWERS, ROLES, Turn, are_ids, is_question, kind_of, turns_of
 from npuport.llm.cleaning.settings import Digits, Encoded, Garbled
 from npuport.llm.pipelines.records import records_of
 from npuport.llm.pipelines.shards import files_of, shards_of
@@ -140,10 +140,12 @@ def _of_record(fields: dict[str, Any] | None, found: Found, wish: Wish, known: s
     if turns is None:
         yield "malformed"
         return
-    found.characters += sum(len(turn.text) for turn in turns)
+    found.characters += sum(len(turn.text) for turn in turns if not turn.is_ids)
     yield from _dialogue(turns) if kind != "text" else _text(turns)
     around = [str(fields.get(name, "")) for name in _AROUND]
     yield from _repeated("\0".join([*around, *(f"{turn.role}\1{turn.text}" for turn in turns)]), known)
+    if any(turn.is_ids for turn in turns):
+        return  # no writing, and what stands around the ids is not known
     yield from _writing("\n".join(turn.text for turn in turns))
     if wish.tokens is not None:
         length = wish.tokens(turns)
@@ -172,7 +174,7 @@ def _dialogue(turns: Sequence[Turn]) -> Iterator[str]:
 
 def _ids(fields: Mapping[str, Any], found: Found, wish: Wish) -> Iterator[str]:
     ids, labels = fields["input_ids"], fields.get("labels")
-    if not _are_numbers(ids) or not (labels is None or _are_numbers(labels)):
+    if not are_ids(ids) or not (labels is None or are_ids(labels)):
         yield "malformed"
         return
     if not ids:
@@ -194,10 +196,6 @@ def _ids(fields: Mapping[str, Any], found: Found, wish: Wish) -> Iterator[str]:
         yield "nothing-learned"
     elif min(counted) < 0 or (wish.vocabulary is not None and max(counted) >= wish.vocabulary):
         yield "label-range"
-
-
-def _are_numbers(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(one, int) and not isinstance(one, bool) for one in value)
 
 
 def _repeated(content: str, known: set[bytes]) -> Iterator[str]:

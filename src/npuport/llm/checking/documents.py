@@ -113,7 +113,7 @@ def _of_mapping(path: Path, text: str) -> list[Document]:
     try:
         loaded = json.loads(text) if path.suffix == ".json" else yaml.safe_load(text)
     except (ValueError, yaml.YAMLError) as error:
-        reason = str(error).splitlines()[0]
+        reason = " ".join(str(error).split())  # of YAML, the place stands in a later line
         raise UserError("{path} cannot be read: {reason}.", path=path, reason=reason) from error
     if not isinstance(loaded, dict):
         return []

@@ -28,10 +28,11 @@ _KINDS: tuple[tuple[str, tuple[str, ...]], ...] = (
 
 @dataclass(frozen=True)
 class Turn:
-    """A message: who speaks, and what."""
+    """A message: who speaks, and what; ``is_ids`` where it is given as token ids, which `data pack` takes too."""
 
     role: str
     text: str
+    is_ids: bool = False
 
 
 def kind_of(fields: Mapping[str, Any]) -> str:
@@ -42,7 +43,7 @@ def kind_of(fields: Mapping[str, Any]) -> str:
 def turns_of(kind: str, fields: Mapping[str, Any]) -> list[Turn] | None:
     """The messages of a record, the text of a document as one turn of no role; None where it is malformed."""
     if kind == "text":
-        return _turns([("", fields["text"])])
+        return _turns([("", fields["text"])], ids=True)
     if kind == "instruction":
         return _instruction(fields)
     if kind == "preference":
@@ -50,7 +51,12 @@ def turns_of(kind: str, fields: Mapping[str, Any]) -> list[Turn] | None:
     messages = fields.get("messages", fields.get("conversations"))
     if not isinstance(messages, list) or not all(isinstance(one, dict) for one in messages):
         return None
-    return _turns([(one.get("role", one.get("from")), _content(one)) for one in messages])
+    return _turns([(one.get("role", one.get("from")), _content(one)) for one in messages], ids=True)
+
+
+def are_ids(value: object) -> bool:
+    """Whether it is a list of whole numbers."""
+    return isinstance(value, list) and all(isinstance(one, int) and not isinstance(one, bool) for one in value)
 
 
 def is_question(role: str) -> bool:
@@ -88,7 +94,11 @@ def _content(message: Mapping[str, Any]) -> Any:
     return content
 
 
-def _turns(pairs: list[tuple[Any, Any]]) -> list[Turn] | None:
-    if not all(isinstance(role, str) and isinstance(text, str) for role, text in pairs):
+def _turns(pairs: list[tuple[Any, Any]], *, ids: bool = False) -> list[Turn] | None:
+    """With ``ids``, contents may be lists of token ids."""
+    if not all(isinstance(role, str) and (isinstance(text, str) or (ids and are_ids(text))) for role, text in pairs):
         return None
-    return [Turn(role, text) for role, text in pairs]
+    return [
+        Turn(role, text) if isinstance(text, str) else Turn(role, " ".join(map(str, text)), is_ids=True)
+        for role, text in pairs
+    ]

@@ -6,7 +6,7 @@ import math
 from functools import cache
 from typing import Any
 
-from npuport.errors import UserError
+from npuport.errors import UserError, first_line
 from npuport.llm.cleaning import settings
 from npuport.llm.cleaning.judges import Judge
 from npuport.llm.cleaning.verdicts import Objection
@@ -28,7 +28,7 @@ def model_of(folder: str) -> tuple[Any, Any]:
         tokenizer = library.AutoTokenizer.from_pretrained(folder, local_files_only=True)
         model = library.AutoModelForCausalLM.from_pretrained(folder, local_files_only=True)
     except (OSError, ValueError, KeyError) as error:
-        reason = str(error).splitlines()[0]
+        reason = first_line(error)
         raise UserError(
             "steps.perplexity.model: {path} cannot be loaded: {reason}", path=folder, reason=reason
         ) from error

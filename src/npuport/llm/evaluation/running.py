@@ -12,10 +12,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from npuport.errors import UserError
+from npuport.errors import UserError, first_line
 from npuport.llm.devices import Device
 from npuport.llm.evaluation import rouge
-from npuport.llm.loading import load
+from npuport.llm.loading import folder_of, load
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,7 @@ def evaluate(path: Path, device: Device, dtype: str, wanted: Evaluation, *, own_
     """
     if find_spec("lm_eval") is None:
         raise UserError("npuport model evaluate takes the package lm_eval:\n  pip install 'npuport[eval]'")
+    folder_of(path)  # a name mistyped shows before datasets are asked for
     tasks = _loaded_tasks(wanted)  # before the model: what is missing shows at once
     loaded = load(path, device, dtype, random_weights=False, own_code=own_code)
     if loaded.tokenizer is None:
@@ -161,14 +162,14 @@ def _cause(error: BaseException) -> str:
     """The first line of what began it: datasets says of every error only that there was one."""
     while error.__cause__ is not None:
         error = error.__cause__
-    return next(iter(str(error).strip().splitlines()), type(error).__name__)
+    return first_line(error)
 
 
 def _missing_dataset(error: Exception, tasks: Sequence[Any]) -> UserError:
     text = str(error)
     found = re.search(r"'([\w.-]+/[\w.-]+)'", text)
     if found is None:
-        return UserError("a task's data cannot be read: {reason}", reason=text.strip().splitlines()[0])
+        return UserError("a task's data cannot be read: {reason}", reason=first_line(error))
     return UserError(
         "the dataset {name} is not on this machine, and the Hub cannot be reached. On one with a network (a mirror: "
         "HF_ENDPOINT=https://hf-mirror.com before it):\n"

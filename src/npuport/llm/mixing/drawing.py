@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from npuport.errors import UserError
+from npuport.llm.pipelines.folder import Refused
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ def size_of(parts: Sequence[Part], wanted: int) -> float:
     """The size of the mixture: what is wanted, or as much as the weights allow.
 
     Raises:
-        UserError: a source has less than its part of it.
+        Refused: a source has less than its part of it.
     """
     total = sum(part.weight for part in parts)
     possible = {part.name: part.whole * part.max_epochs * total / part.weight for part in parts}
@@ -47,7 +47,7 @@ def size_of(parts: Sequence[Part], wanted: int) -> float:
     if not wanted:
         return possible[scarce]
     if possible[scarce] < wanted:
-        raise UserError(
+        raise Refused(
             "{source} has too little for its weight: the mixture can have {possible}, not {wanted}. "
             "Raise its max-epochs, or lower its weight or the size.",
             source=scarce,
@@ -63,7 +63,7 @@ def drawn(parts: Sequence[Part], wanted: int, seed: int) -> Drawn:
     Each source is shuffled anew for each epoch. Its texts stand where the middle of each is due by the source's weight.
 
     Raises:
-        UserError: a source has less than its part.
+        Refused: a source has less than its part.
     """
     size = size_of(parts, wanted)
     total = sum(part.weight for part in parts)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from npuport.errors import UserError
 from npuport.llm.mixing.drawing import Part, drawn, shares
 from npuport.llm.pipelines.executors import end_with_parent
-from npuport.llm.pipelines.folder import Folder, discard, show, write_json
+from npuport.llm.pipelines.folder import Folder, Refused, discard, show, write_json
 from npuport.llm.pipelines.outputs import Lines, Table
 from npuport.llm.pipelines.progress import Meter
 from npuport.llm.pipelines.records import Record, records_of
@@ -80,7 +80,7 @@ class Measure(PipelineStep):
         text = (record.fields or {}).get(self.text)
         if isinstance(text, str):
             return text
-        raise UserError(
+        raise Refused(
             "{path}: a record has no text in {field} (number {number} from its byte or row group {start}). "
             "npuport data clean drops such records.",
             path=shard.path,

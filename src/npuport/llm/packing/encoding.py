@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from npuport.errors import UserError
+from npuport.errors import UserError, first_line
 from npuport.llm.packing.ragged import Ragged, ragged
 from npuport.llm.packing.reading import Piece, given_ids
 
@@ -54,7 +54,7 @@ def load_tokenizer(source: str) -> Tokenizer:
     try:
         tokenizer = loader.from_pretrained(source)
     except (OSError, ValueError) as error:
-        reason = str(error).splitlines()[0]
+        reason = first_line(error)
         raise UserError("no tokenizer can be loaded from {source}: {reason}", source=source, reason=reason) from error
     if not tokenizer.is_fast:
         raise UserError(

@@ -28,7 +28,7 @@ from datatrove.executor.base import DistributedEnvVars, PipelineExecutor
 from datatrove.pipeline.base import PipelineStep
 from loguru import logger
 
-from npuport.errors import UserError
+from npuport.errors import UserError, first_line
 from npuport.llm.pipelines.folder import Folder
 from npuport.llm.pipelines.shards import Shard
 
@@ -109,7 +109,7 @@ class Executor:
             try:
                 ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, include_dashboard=False)
             except (ConnectionError, ValueError) as error:
-                reason = str(error).splitlines()[0]
+                reason = first_line(error)
                 raise UserError(
                     "there is no Ray cluster at {address}: {reason}", address=address, reason=reason
                 ) from error

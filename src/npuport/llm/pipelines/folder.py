@@ -13,7 +13,7 @@ import fcntl
 import json
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TextIO
@@ -22,6 +22,10 @@ from npuport.errors import UserError
 from npuport.llm.pipelines.shards import Shard
 
 REPORT = "report.json"
+
+
+class Refused(UserError):
+    """A task refuses the input or a setting: this very run can never end well, so nothing of it is kept."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +64,8 @@ def held(
 
     Raises:
         UserError: it holds something else, another run has it, or it cannot be written.
+
+    A run that is refused leaves no folder, so that the corrected command can take its place.
     """
     identity = {
         "settings": settings,
@@ -77,7 +83,11 @@ def held(
             "{path} cannot be written: {reason}.", path=folder.path, reason=error.strerror or error
         ) from error
     with lock:
-        yield True
+        try:
+            yield True
+        except Refused:
+            _withdraw(folder)
+            raise
 
 
 def _taken(folder: Folder, run: Mapping[str, Any]) -> TextIO:
@@ -95,6 +105,13 @@ def _taken(folder: Folder, run: Mapping[str, Any]) -> TextIO:
             raise UserError("another run is writing {path}: wait for its end.", path=path) from error
         raise
     return lock
+
+
+def _withdraw(folder: Folder) -> None:
+    discard(folder)
+    shutil.rmtree(folder.logs)
+    with suppress(OSError):  # what others put there stays
+        folder.path.rmdir()
 
 
 def _complete(folder: Folder, run: Mapping[str, Any]) -> bool:

@@ -12,6 +12,8 @@ from npuport.errors import UserError
 
 _COMPRESSED = (".gz", ".zst", ".bz2")
 _LINES = (".jsonl", ".json", ".ndjson")
+# What stands beside the result in a folder of folder.py. Texts that were dropped are not to come back unasked.
+_BESIDE_RESULTS = ("unfinished", "logs", "dropped", "report.json")
 
 
 @dataclass(frozen=True)
@@ -52,12 +54,24 @@ def files_of(patterns: Sequence[str]) -> list[Path]:
 def _matching(pattern: str) -> Iterator[Path]:
     path = Path(pattern)
     if path.is_dir():
-        yield from sorted(one for one in path.rglob("*") if one.is_file() and _readable(one))
+        yield from _inside(path)
     elif path.is_file():
         yield path
     else:
         root = Path(path.anchor or ".")
         yield from sorted(root.glob(str(path.relative_to(root) if path.anchor else path)))
+
+
+def _inside(folder: Path) -> Iterator[Path]:
+    """Its files, in order; of a folder that cleaning or mixing wrote, those of its result alone."""
+    beside = _BESIDE_RESULTS if (folder / "logs" / "run.json").is_file() else ()
+    for path in sorted(folder.iterdir()):
+        if path.name in beside:
+            continue
+        if path.is_dir() and not path.is_symlink():  # a link may lead back to where it stands
+            yield from _inside(path)
+        elif path.is_file() and _readable(path):
+            yield path
 
 
 def _readable(path: Path) -> bool:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import polars as pl
 
+from npuport.errors import first_line
 from npuport.findings import say
 from npuport.performance.tables import Problem
 
@@ -20,7 +21,7 @@ def read_csv(path: Path, problems: list[Problem]) -> pl.DataFrame | None:
     try:
         frame = pl.read_csv(path, infer_schema=False, truncate_ragged_lines=True)
     except (pl.exceptions.PolarsError, OSError, UnicodeDecodeError) as error:
-        problems.append(Problem(path, say("it cannot be read ({reason})", reason=str(error).splitlines()[0])))
+        problems.append(Problem(path, say("it cannot be read ({reason})", reason=first_line(error))))
         return None
     text = pl.all().str.strip_chars(' \t"')
     return frame.select(pl.when(text.is_in(_ABSENT)).then(None).otherwise(text).name.keep())

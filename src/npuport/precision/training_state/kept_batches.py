@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from npuport.errors import UserError
+from npuport.errors import UserError, first_line
 from npuport.precision.following import tensors_in
 from npuport.precision.training_state.alerts import WINDOW, loss_spikes
 
@@ -99,5 +99,5 @@ def _read(path: Path) -> KeptBatch:
         document = torch.load(path, map_location="cpu", weights_only=True)
         return KeptBatch(document["step"], document["rank"], document["tensors"], document["classes"])
     except Exception as error:
-        reason = str(error).partition("\n")[0]
+        reason = first_line(error)
         raise UserError("{path} is no kept batch: {reason}", path=path, reason=reason) from error
