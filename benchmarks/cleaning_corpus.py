@@ -15,6 +15,7 @@ import json
 import os
 import random
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -34,6 +35,7 @@ from planted_faults import FAULTS, SENSITIVE, bait, copied, leaked, nearly_copie
 SEED = 20_240
 _REMEMBERED = 2_000  # sound texts that later ones may repeat
 _BYTES_OF_FILE = 30_000_000
+_TRIES = 5
 BROKEN = ("a line that is no JSON", "a record without text")
 REPEATED = {"copy": "duplicate", "near copy": "near-duplicate", "leaked test item": "contamination"}
 REASONS = (
@@ -164,21 +166,32 @@ def clean(config: Path) -> float:
 
 def clean_killed(config: Path, output: Path) -> str:
     """Kill the run in the middle of judging, again in that of writing, then let it end; where it was killed."""
-    places = []
-    for stage in ("judge", "write"):
-        process = subprocess.Popen(command(config), stdout=subprocess.DEVNULL)
-        completions = output / "logs" / stage / "completions"
-        while process.poll() is None and 2 * len(list(completions.glob("*"))) < _tasks(output):
-            time.sleep(0.02)
-        if process.poll() is not None:
-            raise SystemExit(f"the run ended before it could be killed in {stage}")
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        places.append(f"{stage}: {len(list(completions.glob('*')))} tasks complete")
-        if (output / "report.json").exists() or (output / "kept").exists():
-            raise SystemExit("a killed run shows results")
-    clean(config)
-    return ", ".join(places)
+    for _ in range(_TRIES):
+        places = [_killed(config, output, stage) for stage in ("judge", "write")]
+        if all(places):
+            clean(config)
+            return ", ".join(places)
+        shutil.rmtree(output)  # a small run can end before it is killed
+    raise SystemExit(f"the run always ended before it could be killed: {places}")
+
+
+def _killed(config: Path, output: Path, stage: str) -> str:
+    """Start the run, and kill it when half of the judging is done, or writing has begun; "" if it ended before that."""
+    process = subprocess.Popen(command(config), stdout=subprocess.DEVNULL)
+    completions = output / "logs" / stage / "completions"
+    begun = output / "logs" / stage / "logs"
+    while process.poll() is None and not (
+        begun.exists() and (stage == "write" or 2 * len(list(completions.glob("*"))) >= _tasks(output))
+    ):
+        time.sleep(0.002)  # writing takes a small run a moment only
+    process.send_signal(signal.SIGKILL)
+    killed = process.wait() == -signal.SIGKILL
+    written = list((output / "logs" / "write" / "completions").glob("*"))
+    if (output / "kept").exists() and len(written) < _tasks(output):
+        raise SystemExit("a killed run shows a part of its results")
+    if not killed or len(written) == _tasks(output):
+        return ""
+    return f"{stage}: {len(list(completions.glob('*')))} tasks complete"
 
 
 def _tasks(output: Path) -> int:
