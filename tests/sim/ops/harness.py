@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 
 TOLERANCE = 1e-5
+FOUND: list[torch.Tensor] = []
+"""What was compared since it was last emptied."""
 
 
 def on(device, value):
@@ -12,6 +14,7 @@ def on(device, value):
 
 
 def close(found, expected, tolerance=TOLERANCE):
+    FOUND.append(found.detach().cpu().clone())
     torch.testing.assert_close(
         found.detach().cpu().double(), expected.detach().cpu().double(), rtol=tolerance, atol=tolerance, equal_nan=True
     )

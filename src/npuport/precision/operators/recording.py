@@ -23,6 +23,12 @@ from npuport.precision.operators.keeping import Keeper, Tensors
 from npuport.precision.operators.modules import Modules
 from npuport.precision.operators.plain_values import AS_THEY_ARE, plain
 from npuport.precision.operators.scope import Scope
+from npuport.precision.operators.unrecorded import (
+    differentiated_inside,
+    is_differentiated_inside,
+    lengths_read_first,
+    with_lazy_views,
+)
 
 _node, _next_sequence = torch._C._current_autograd_node, torch.autograd._get_sequence_nr
 _MARK = "_npuport_known"  # attribute of storages
@@ -94,6 +100,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]  # torch gives it no ty
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
+        with_lazy_views()
         if self._forks != len(_FORKS):  # a worker of a data loader, forked while recording
             return func(*args, **kwargs)
         for one in types:
@@ -104,11 +111,11 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]  # torch gives it no ty
         if facts.is_skipped or (self._awaited and facts.is_copy and self._ends_collective(args[0])):
             if not self._in_optimizer and _node() is None:
                 self._remember(_next_sequence() - 1)  # what its node does in the backward pass belongs here
-            return func(*args, **kwargs)
+            return self._called(func, facts, args, kwargs)
         module, phase, line = self._place()
         is_recorded = self._is_everything or self._scope.holds(facts.name, module, phase)
         given: Plain = (self._values(args), self._values(kwargs)) if is_recorded else ()
-        result = func(*args, **kwargs)
+        result = self._called(func, facts, args, kwargs)
         if type(result) is not torch.Tensor and communication.is_pretended(type(result)):
             return result
         written = facts.written_tensors(args, kwargs) if facts.written else []
@@ -138,6 +145,18 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]  # torch gives it no ty
         # The node of this call was made before it; of a call without one, that of the last call stays.
         self._of_sequence.setdefault(_next_sequence() - 1, (module, line))
         return module, "forward" if node is None else "backward", line
+
+    def _called(self, func: Any, facts: _Facts, args: Any, kwargs: Any) -> Any:
+        """The result of an operator, with the graph that it has when nothing is recorded."""
+        if not facts.is_differentiated_inside:
+            return func(*args, **kwargs)
+        first = _next_sequence()
+        with differentiated_inside():
+            result = func(*args, **kwargs)
+        if _node() is None and not self._in_optimizer:
+            for sequence in range(first, _next_sequence()):
+                self._remember(sequence)
+        return result
 
     def _remember(self, sequence: int) -> None:
         """Say where the node of a number was made."""
@@ -245,7 +264,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]  # torch gives it no ty
             register_module_forward_hook(self._leaves, with_kwargs=True, always_call=True),
         ]
         try:
-            with self:
+            with lengths_read_first(), self:
                 yield
         finally:
             for hook in hooks:
@@ -277,6 +296,7 @@ class _Facts:
     # FSDP fill a buffer and return parts of it, and so does npu_apply_adam.out. A new tensor is unknown anyway.
     is_custom: bool
     is_copy: bool
+    is_differentiated_inside: bool
     written: tuple[tuple[int, str], ...]  # arguments that it writes, by position and name
 
     def written_tensors(self, args: Any, kwargs: Any) -> list[torch.Tensor]:
@@ -298,7 +318,8 @@ def _facts(func: Any) -> _Facts:
     )
     is_custom = func.namespace not in ("aten", "prims", "c10d", "_c10d_functional")
     is_copy = name == "aten.copy_.default"
-    return _Facts(name, is_skipped, communication.is_collective(name), is_custom, is_copy, written)
+    is_inside = is_differentiated_inside(func)
+    return _Facts(name, is_skipped, communication.is_collective(name), is_custom, is_copy, is_inside, written)
 
 
 def _tensors(value: Any) -> Iterator[torch.Tensor]:

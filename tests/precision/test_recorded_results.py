@@ -1,0 +1,49 @@
+"""What a program computes while it is recorded is what it computes otherwise."""
+
+from __future__ import annotations
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from npuport.precision.operators.recording import Recorder  # noqa: E402
+
+
+def test_kernels_that_make_conjugate_views_read_them_as_such() -> None:
+    matrix = torch.randn(5, 3, dtype=torch.complex64, generator=torch.Generator().manual_seed(0))
+    expected = torch.linalg.pinv(matrix)
+    with Recorder().following():
+        found = torch.linalg.pinv(matrix)
+    assert torch.equal(found, expected)
+    torch.testing.assert_close(found @ matrix, torch.eye(3, dtype=torch.complex64), rtol=1e-4, atol=1e-4)
+
+
+def test_operators_without_an_autograd_kernel_are_differentiated_through_their_own() -> None:
+    library = torch.library.Library("npuport_recorded", "FRAGMENT")
+    library.define("cube(Tensor x) -> Tensor")
+    library.impl("cube", lambda x: x * x * x, "CPU")
+    x = torch.tensor([1.0, -2.0], requires_grad=True)
+    recorder = Recorder()
+    with recorder.following():
+        (gradient,) = torch.autograd.grad(torch.ops.npuport_recorded.cube(x).sum(), x, create_graph=True)
+        (second,) = torch.autograd.grad(gradient.sum(), x)
+    assert torch.equal(gradient, 3 * x * x)
+    assert torch.equal(second, 6 * x)
+    calls = recorder.take(0, 0).calls
+    assert calls[0].operator == "npuport_recorded.cube.default"
+    assert "backward" in {call.phase for call in calls}
+
+
+@pytest.mark.parametrize("as_tensors", [True, False])
+def test_ctc_loss_is_called_with_lengths_as_it_is_otherwise(as_tensors: bool) -> None:
+    generator = torch.Generator().manual_seed(0)
+    scores = torch.randn(9, 2, 5, generator=generator).log_softmax(-1).requires_grad_()
+    targets = torch.tensor([[1, 2, 3], [4, 1, 0]])
+    lengths = (torch.tensor([9, 7]), torch.tensor([3, 2])) if as_tensors else ([9, 7], [3, 2])
+    ctc_loss, recorder = torch.ctc_loss, Recorder()
+    expected = torch.nn.functional.ctc_loss(scores, targets, *lengths)
+    with recorder.following():
+        found = torch.nn.functional.ctc_loss(scores, targets, *lengths)
+    assert torch.equal(found, expected)
+    assert "aten._ctc_loss.default" in {call.operator for call in recorder.take(0, 0).calls}  # that of lists
+    assert torch.ctc_loss is ctc_loss
