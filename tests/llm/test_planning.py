@@ -192,8 +192,8 @@ def test_hccl_buffers_count_groups() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("{", "is not JSON"),
-        ("[]", "is not JSON"),
+        ("{", "holds no JSON object"),
+        ("[]", "holds no JSON object"),
         ('{"model_type": "mamba"}', "mamba is not known"),
         ('{"model_type": "llama", "hidden_size": 8}', "num_attention_heads is missing"),
     ],

@@ -115,7 +115,7 @@ def _as_text(found: Found, judgement: Judgement | None, max_length: int | None, 
     from npuport.report.language import counted, translate
 
     kinds = ", ".join(f"{kind or '?'} {number:,}" for kind, number in found.kinds.items())
-    yield f"{counted(found.records, 'record')} ({kinds})"
+    yield counted(found.records, "record") + (f" ({kinds})" if kinds else "")
     if knows_tokens:
         lengths = sorted(found.lengths)
         yield "  " + translate(

@@ -69,8 +69,8 @@ PARALLEL_SENTENCES = {
     "{path}: model_type {kind} is not known here ({known}): give the sizes as options instead.": (
         "{path}：不认识 model_type {kind}（支持 {known}）：请改用选项给出尺寸。"
     ),
-    "{path} is not JSON: give the config.json of a Hugging Face model, or the sizes.": (
-        "{path} 不是 JSON：请给出 Hugging Face 模型的 config.json，或给出尺寸。"
+    "{path} holds no JSON object: give the config.json of a Hugging Face model, or the sizes.": (
+        "{path} 里没有 JSON 对象：请给出 Hugging Face 模型的 config.json，或给出尺寸。"
     ),
     "{path}: {name} is missing or no positive number.": ("{path}：缺少 {name}，或不是正整数。"),
     "{path}: layers that differ are not planned for here.": ("{path}：这里不支持各层不同的模型。"),

@@ -12,6 +12,7 @@ import logging
 import multiprocessing
 import os
 import shutil
+import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -88,9 +89,14 @@ class Executor:
         if workers == 1:
             yield lambda **stage: _Local(pool=None, **stage)
             return
-        pool = ProcessPoolExecutor(workers, multiprocessing.get_context("forkserver"), end_with_parent)
+        pool = ProcessPoolExecutor(workers, multiprocessing.get_context("forkserver"), _serve)
         try:
             yield lambda **stage: _Local(pool=pool, **stage)
+        except BaseException:
+            # Tasks may run for minutes. What they leave is what a kill leaves: a second start goes on from it.
+            for worker in list(pool._processes.values()):
+                worker.kill()
+            raise
         finally:
             pool.shutdown(cancel_futures=True)
 
@@ -207,6 +213,13 @@ def _task(executor: _Local, rank: int) -> UserError | None:
 @cache
 def _nowhere() -> TextIO:
     return Path(os.devnull).open("w", encoding="utf-8")
+
+
+def _serve() -> None:
+    """How a worker begins. Ctrl-C reaches all processes of a terminal: one that died of it while it held the lock of
+    the queue would leave the others, and the command that waits for them, waiting for ever."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    end_with_parent()
 
 
 _watching = threading.Lock()

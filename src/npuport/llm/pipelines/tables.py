@@ -9,8 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet
 from datatrove.pipeline.base import PipelineStep
 
-from npuport.errors import UserError
-from npuport.llm.pipelines.folder import Folder
+from npuport.llm.pipelines.folder import Folder, Refused
 from npuport.llm.pipelines.shards import Shard
 
 COLUMNS = "columns-of-shards"
@@ -69,7 +68,7 @@ def schema_of_rows(rows: list[dict[str, Any]]) -> pa.Schema:
     """The columns that hold these records.
 
     Raises:
-        UserError: a field holds values of several kinds.
+        Refused: a field holds values of several kinds.
     """
     names = dict.fromkeys(name for row in rows for name in row)
     try:
@@ -85,5 +84,5 @@ def _unified(schemas: list[pa.Schema]) -> pa.Schema:
         raise _no_columns(error) from error
 
 
-def _no_columns(error: Exception) -> UserError:
-    return UserError("the records have no common columns for Parquet ({reason}): write the format jsonl.", reason=error)
+def _no_columns(error: Exception) -> Refused:
+    return Refused("the records have no common columns for Parquet ({reason}): write the format jsonl.", reason=error)

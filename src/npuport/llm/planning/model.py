@@ -97,10 +97,12 @@ def model_from(path: Path) -> Model:
         raise UserError("{path} cannot be read: {reason}.", path=place, reason=error.strerror) from error
     except ValueError as error:
         raise UserError(
-            "{path} is not JSON: give the config.json of a Hugging Face model, or the sizes.", path=place
+            "{path} holds no JSON object: give the config.json of a Hugging Face model, or the sizes.", path=place
         ) from error
     if not isinstance(config, dict):
-        raise UserError("{path} is not JSON: give the config.json of a Hugging Face model, or the sizes.", path=place)
+        raise UserError(
+            "{path} holds no JSON object: give the config.json of a Hugging Face model, or the sizes.", path=place
+        )
     return _read(config, place)
 
 
