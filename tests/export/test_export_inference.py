@@ -177,3 +177,12 @@ def test_wrong_input_for_inference_gives_one_sentence(
     assert npuport("export", "inference", model, "--om", "net.om", *argv, "-o", folder) == 2
     assert said in capsys.readouterr().err
     assert not folder.exists()
+
+
+def test_the_next_command_can_be_pasted(
+    npuport: Command, model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "a check"
+    argv = ["--om", "net.om", "--dynamic", "batch", "--size", "batch=2"]
+    assert npuport("export", "inference", model, *argv, "-o", folder) == 0
+    assert f"bash '{folder}'/run_om.sh" in capsys.readouterr().out

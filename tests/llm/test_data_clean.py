@@ -329,3 +329,11 @@ def test_perplexity_by_a_model_of_ones_own(
     )
     assert [(one["reason"], one["record"]["id"]) for one in found] == [("perplexity", 1)]
     assert found[0]["measured"] > 3
+
+
+def test_the_next_command_can_be_pasted(tmp_path: Path, npuport: Npuport, capsys: pytest.CaptureFixture[str]) -> None:
+    source, config = written(tmp_path / "a.jsonl", [{"text": EN}, {"text": "short"}]), tmp_path / "my pipeline.yaml"
+    assert npuport("data", "clean", source, "-o", tmp_path / "my texts", "--workers", 1) == 0
+    assert f"Next: npuport data dropped '{tmp_path / 'my texts'}'" in capsys.readouterr().out
+    assert npuport("data", "clean", "--write-default", config) == 0
+    assert f"npuport data clean '{config}'" in capsys.readouterr().out

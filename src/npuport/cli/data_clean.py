@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import shlex
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -96,7 +97,9 @@ def _write_default(inputs: Sequence[str], options: Options, path: Path) -> None:
         raise UserError("{path} is there already: choose another name.", path=path)
     given = {"inputs": list(inputs) or ["texts/*.jsonl"], "output": options.output or "cleaned"}
     write_aside(path, ("\n".join(starter(Cleaning, given)) + "\n").encode())
-    print(translate("written: {path}; run it with npuport data clean {path}", path=path))
+    print(
+        translate("written: {path}; run it with npuport data clean {quoted}", path=path, quoted=shlex.quote(str(path)))
+    )
 
 
 def in_words(report: dict[str, Any], output: str, seconds: float) -> list[str]:
@@ -137,7 +140,7 @@ def in_words(report: dict[str, Any], output: str, seconds: float) -> list[str]:
         speed = report["bytes"]["read"] / 1e6 / seconds
         lines.append(translate("{seconds:.0f} s, {speed:.1f} MB/s", seconds=seconds, speed=speed))
     if report["dropped"]:
-        lines.append(translate("Next:") + f" npuport data dropped {output}")
+        lines.append(translate("Next:") + f" npuport data dropped {shlex.quote(output)}")
     return lines
 
 

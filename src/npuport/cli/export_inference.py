@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -49,6 +50,7 @@ def write_inference(
     )
     print(
         translate(
-            "Next: on the NPU machine bash {folder}/run_om.sh, then anywhere bash {folder}/compare.sh", folder=folder
+            "Next: on the NPU machine bash {folder}/run_om.sh, then anywhere bash {folder}/compare.sh",
+            folder=shlex.quote(str(folder)),
         )
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -99,4 +100,4 @@ def _answer(exported: Exported) -> Iterator[str]:
         yield "  " + translate("{sizes}: not compared, PyTorch itself cannot run them", sizes=in_words(sizes))
     for problem in operator_problems(graph):
         yield translate(problem.sentence.template, **problem.sentence.values)
-    yield translate("Next: npuport export atc {path} --soc Ascend310P3", path=graph.path)
+    yield translate("Next: npuport export atc {path} --soc Ascend310P3", path=shlex.quote(str(graph.path)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -43,7 +44,7 @@ def say_what_next(folder: Path) -> None:
     from npuport.report.language import translate
 
     if has_profiles(folder):
-        talk("npuport: " + translate("next: npuport perf analyze {folder}", folder=folder))
+        talk("npuport: " + translate("next: npuport perf analyze {folder}", folder=shlex.quote(str(folder))))
     else:
         talk(
             "npuport: "

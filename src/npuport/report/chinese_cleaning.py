@@ -33,7 +33,7 @@ CLEANING_SENTENCES = {
     "{seconds:.0f} s, {speed:.1f} MB/s": "{seconds:.0f} 秒，{speed:.1f} MB/s",
     "stage {name}": "阶段 {name}",
     "handed over to Slurm; {path} fills when its jobs end": "已提交给 Slurm；作业结束后结果出现在 {path}",
-    "written: {path}; run it with npuport data clean {path}": "已写出 {path}；运行：npuport data clean {path}",
+    "written: {path}; run it with npuport data clean {quoted}": "已写出 {path}；运行：npuport data clean {quoted}",
     "{measured} (limit {limit})": "{measured}（阈值 {limit}）",
     "of {place}": "重复 {place}",
     # mixing
