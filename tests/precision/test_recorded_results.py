@@ -1,21 +1,69 @@
-"""What a program computes while it is recorded is what it computes otherwise."""
+"""What a program computes while it is recorded or watched is what it computes otherwise."""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
 
 import pytest
 
 torch = pytest.importorskip("torch")
 
+from npuport.precision.bisect.plan import Plan, Unit  # noqa: E402
+from npuport.precision.bisect.raising import Raising  # noqa: E402
 from npuport.precision.operators.recording import Recorder  # noqa: E402
+from npuport.precision.preflight.training_facts import RandomCalls  # noqa: E402
 
 
-def test_kernels_that_make_conjugate_views_read_them_as_such() -> None:
+@contextmanager
+def raising(folder: Path, *raised: str) -> Iterator[None]:
+    mode = Raising(Plan("float64", frozenset(Unit(one, "") for one in raised), folder))
+    mode.start()
+    try:
+        yield
+    finally:
+        mode.stop()
+
+
+WATCHING = {
+    "recorded": lambda _: Recorder().following(),
+    "bisected": raising,
+    "counted": lambda _: RandomCalls(),
+}
+watched = pytest.mark.parametrize("watching", WATCHING.values(), ids=WATCHING.keys())
+
+
+@watched
+def test_kernels_that_make_conjugate_views_read_them_as_such(
+    watching: Callable[[Path], AbstractContextManager[None]], tmp_path: Path
+) -> None:
     matrix = torch.randn(5, 3, dtype=torch.complex64, generator=torch.Generator().manual_seed(0))
     expected = torch.linalg.pinv(matrix)
-    with Recorder().following():
+    with watching(tmp_path):
         found = torch.linalg.pinv(matrix)
     assert torch.equal(found, expected)
     torch.testing.assert_close(found @ matrix, torch.eye(3, dtype=torch.complex64), rtol=1e-4, atol=1e-4)
+
+
+def test_kernels_in_higher_precision_read_conjugate_views_as_such(tmp_path: Path) -> None:
+    matrix = torch.randn(5, 3, dtype=torch.complex64, generator=torch.Generator().manual_seed(0))
+    with raising(tmp_path, "linalg_pinv"):
+        found = torch.linalg.pinv(matrix)
+    torch.testing.assert_close(found, torch.linalg.pinv(matrix.to(torch.complex128)).to(torch.complex64))
+
+
+@watched
+def test_gradients_of_operators_without_an_autograd_kernel_are_there(
+    watching: Callable[[Path], AbstractContextManager[None]], tmp_path: Path
+) -> None:
+    library = torch.library.Library("npuport_watched", "FRAGMENT")
+    library.define("square(Tensor x) -> Tensor")
+    library.impl("square", lambda x: x * x, "CPU")
+    x = torch.tensor([1.0, -2.0], requires_grad=True)
+    with watching(tmp_path):
+        torch.ops.npuport_watched.square(x).sum().backward()
+    assert torch.equal(x.grad, 2 * x)
 
 
 def test_operators_without_an_autograd_kernel_are_differentiated_through_their_own() -> None:

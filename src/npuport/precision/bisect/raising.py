@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from functools import cache
 from typing import Any
 
@@ -15,6 +16,7 @@ from torch.utils.data import get_worker_info
 from npuport.precision.bisect.plan import Plan, Unit, write_seen
 from npuport.precision.operators.execution import written
 from npuport.precision.operators.modules import Modules
+from npuport.precision.operators.unrecorded import called, lengths_read_first, with_lazy_views
 
 # They compute nothing: numbers are moved, or turned into another dtype, which is what the program asks for.
 _NOTHING_COMPUTED = ("empty", "new_", "resize", "set_", "copy_", "_to_copy", "clone", "detach", "_local_scalar", "fill")
@@ -35,6 +37,7 @@ class Raising(TorchDispatchMode):  # type: ignore[misc]  # torch gives it no typ
         self._of_sequence: dict[int, str] = {}
         self._dtypes: dict[Any, list[torch.dtype | None]] = {}
         self._hooks: list[Any] = []
+        self._entered = ExitStack()
 
     def start(self) -> None:
         self._hooks = [
@@ -44,10 +47,11 @@ class Raising(TorchDispatchMode):  # type: ignore[misc]  # torch gives it no typ
             ),
             register_optimizer_step_post_hook(lambda *_: self._forget()),
         ]
-        self.__enter__()
+        self._entered.enter_context(lengths_read_first())
+        self._entered.enter_context(self)
 
     def stop(self) -> None:
-        self.__exit__(None, None, None)
+        self._entered.close()
         for hook in self._hooks:
             hook.remove()
         if self._seen:
@@ -70,11 +74,11 @@ class Raising(TorchDispatchMode):  # type: ignore[misc]  # torch gives it no typ
         is_plain = all(type(one) in _PLAIN and one.layout is torch.strided for one in tensors)
         is_floating = any(one.is_floating_point() or one.is_complex() for one in tensors)
         if not is_plain or not is_floating or not _can_be_raised(func) or get_worker_info() is not None:
-            return func(*args, **kwargs)
+            return called(func, args, kwargs)
         unit = Unit(func.__name__.partition(".")[0], module)
         self._seen.setdefault(unit)
         if unit not in self._plan.units:
-            return func(*args, **kwargs)
+            return called(func, args, kwargs)
         return self._raised(func, args, kwargs, tensors[0].device)
 
     def _module(self) -> str:
@@ -87,6 +91,7 @@ class Raising(TorchDispatchMode):  # type: ignore[misc]  # torch gives it no typ
         return self._modules.path
 
     def _raised(self, func: Any, args: Any, kwargs: Any, device: torch.device) -> Any:
+        with_lazy_views()
         given: list[tuple[torch.Tensor, torch.Tensor]] = []
 
         def raised(value: Any) -> Any:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import wraps
+from functools import cache, wraps
 from typing import Any
 
 import torch
@@ -35,6 +35,16 @@ def with_lazy_views() -> None:
         _exclude(key, False)
 
 
+def called(func: Any, args: Any, kwargs: Any) -> Any:
+    """The result of an operator that a mode was asked about, as it is without the mode."""
+    with_lazy_views()
+    if not is_differentiated_inside(func):
+        return func(*args, **kwargs)
+    with differentiated_inside():
+        return func(*args, **kwargs)
+
+
+@cache
 def is_differentiated_inside(func: Any) -> bool:
     """Whether an operator has a kernel of its own on some device, but none for autograd there."""
     name = func.name()

@@ -12,6 +12,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from npuport.precision.following import tensors_in, unseen
 from npuport.precision.operators.execution import draws
+from npuport.precision.operators.unrecorded import called
 from npuport.precision.preflight.machine_facts import plain, short_hash
 
 _ROWS = 512  # of a batch whose samples are told apart
@@ -199,4 +200,4 @@ class RandomCalls(TorchDispatchMode):  # type: ignore[misc]  # torch gives it no
         if draws(func, args, kwargs or {}):
             name = str(func)
             self.counts[name] = self.counts.get(name, 0) + 1
-        return func(*args, **(kwargs or {}))
+        return called(func, args, kwargs or {})
