@@ -95,3 +95,14 @@ def test_ctc_loss_is_called_with_lengths_as_it_is_otherwise(as_tensors: bool) ->
     assert torch.equal(found, expected)
     assert "aten._ctc_loss.default" in {call.operator for call in recorder.take(0, 0).calls}  # that of lists
     assert torch.ctc_loss is ctc_loss
+
+
+@watched
+def test_lengths_of_ctc_loss_are_read_first(
+    watching: Callable[[Path], AbstractContextManager[None]], tmp_path: Path
+) -> None:
+    scores, recorder, ctc_loss = torch.randn(4, 1, 3).log_softmax(-1), Recorder(), torch.ctc_loss
+    with watching(tmp_path), recorder:
+        torch.nn.functional.ctc_loss(scores, torch.tensor([[1]]), torch.tensor([4]), torch.tensor([1]))
+    assert "aten._ctc_loss.default" in {call.operator for call in recorder.take(0, 0).calls}
+    assert torch.ctc_loss is ctc_loss

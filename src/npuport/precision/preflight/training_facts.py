@@ -12,7 +12,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from npuport.precision.following import tensors_in, unseen
 from npuport.precision.operators.execution import draws
-from npuport.precision.operators.unrecorded import called
+from npuport.precision.operators.unrecorded import called, lengths_read_first
 from npuport.precision.preflight.machine_facts import plain, short_hash
 
 _ROWS = 512  # of a batch whose samples are told apart
@@ -195,6 +195,16 @@ class RandomCalls(TorchDispatchMode):  # type: ignore[misc]  # torch gives it no
     def __init__(self) -> None:
         super().__init__()
         self.counts: dict[str, int] = {}
+        self._lengths = lengths_read_first()
+
+    def __enter__(self) -> RandomCalls:
+        self._lengths.__enter__()
+        super().__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        super().__exit__(*error)
+        self._lengths.__exit__(*error)
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if draws(func, args, kwargs or {}):
