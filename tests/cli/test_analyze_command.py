@@ -22,6 +22,11 @@ def test_the_summary_names_the_next_step(npuport: Npuport, project: Path) -> Non
     assert result.err == ""
 
 
+def test_the_next_step_can_be_pasted(npuport: Npuport, project: Path, tmp_path: Path) -> None:
+    spaced = project.rename(tmp_path / "my project")
+    assert f"npuport convert '{spaced}' -o '{spaced}-npu'" in npuport("analyze", spaced).out
+
+
 def test_a_clean_project(npuport: Npuport, tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("x = 1\n")
     result = npuport("analyze", tmp_path)

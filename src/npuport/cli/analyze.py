@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -338,9 +339,11 @@ def _print_next(path: Path, lead: str, about_full: str, convertible: bool) -> No
     from rich.cells import cell_len
 
     target = str(path).rstrip("/")
-    steps = [f"npuport analyze {target} --format full        {about_full}"]
+    shown = shlex.quote(target)
+    steps = [f"npuport analyze {shown} --format full        {about_full}"]
     if convertible:
         aside = f"{target}-npu" if path.is_dir() and path.name not in ("", "..") else f"../{path.resolve().name}-npu"
-        steps.insert(0, f"npuport convert {target} -o {aside}" if path.is_dir() else f"npuport convert {target} --diff")
+        how = f"-o {shlex.quote(aside)}" if path.is_dir() else "--diff"
+        steps.insert(0, f"npuport convert {shown} {how}")
     for number, step in enumerate(steps):
         print(f"{lead if number == 0 else ' ' * cell_len(lead)}   {step}")
