@@ -143,6 +143,7 @@ PRECISION_SENTENCES = {
     "computed in {dtype}, of the reference in {other}": "以 {dtype} 计算，参考运行为 {other}",
     "errors {noise} x those of the reference": "误差为参考运行的 {noise} 倍",
     "its own error is {error}, of the reference {other}": "自身误差为 {error}，参考运行为 {other}",
+    "its own error is {error}; {usual} is usual": "自身误差为 {error}，通常为 {usual}",
     "its own result is {share} off as a whole; inputs are its own": "以自身输入重算，结果整体偏差 {share}",
     "other operators: {candidate} where the reference has {reference}": (
         "算子不同：此处为 {candidate}，参考运行为 {reference}"

@@ -21,6 +21,7 @@ _SUSPICIOUS = 7.0  # deviations from what other calls show
 # Of the logarithm of a ratio, between two runs, of errors and of largest single errors: closer no healthy calls agree.
 _SPREAD_OF_SIZES, _SPREAD_OF_PEAKS = 0.12, 0.4
 _ENOUGH = 8  # calls of an operator that tell what is usual for it
+_WITHOUT_MATCH = 16.0  # times the usual error: sums of terms that cancel have some times more
 _SCALE = 8.0  # standard errors that a result may be off as a whole
 
 
@@ -117,6 +118,19 @@ def own_errors(replayed: Sequence[Replayed], usual: UsualErrors) -> Iterator[Sus
         if score > _SUSPICIOUS and b.relative > 2 * one.rounding:
             text = _error_text(a, b, size, peak, b.scale if is_off else 0.0)
             yield Suspect(one.call, "error", score, text, usual.times(one), is_replayed=True)
+
+
+def error_without_match(call: Call, step: Step, noise: tuple[float, float]) -> Suspect | None:
+    """The own error of a call that the reference does not have, if it is far above the usual ``noise`` of both runs."""
+    worst = max(errors_of(call, step).items(), key=lambda one: one[1].relative, default=None)
+    if worst is None:
+        return None
+    place, error = worst
+    times = error.relative / max(*noise, ROUNDING[call.outputs[place].dtype])
+    if times < _WITHOUT_MATCH:
+        return None
+    text = say("its own error is {error}; {usual} is usual", error=f"{error.relative:.1e}", usual=f"{max(noise):.1e}")
+    return Suspect(call, "error", _SUSPICIOUS, text, times, is_replayed=True)
 
 
 def _error_text(a: CallError, b: CallError, size: float, peak: float, whole: float) -> Sentence:

@@ -82,6 +82,24 @@ class Stretches:
             first = first or found
         return first
 
+    def around(self, difference: Difference) -> tuple[Call, ...]:
+        """The candidate's calls of the widest stretch that a difference is judged by."""
+        near = _neighbours(self._differences, self._places_of[id(difference)])
+        return self._region(near, _BEHIND[-1])[1]
+
+    def is_same_program(self, difference: Difference, usual: float) -> bool:
+        """Whether the candidate's calls give in float64, for the reference's tensors, what the reference got: a stretch
+        that is off all the same has a call with an error of its own."""
+        near = _neighbours(self._differences, self._places_of[id(difference)])
+        for differences, behind in (([difference], 0), *self._wider(difference, near)):
+            reference, candidate, without = self._region(differences, behind)
+            results = list(self._same.results((reference, candidate), without))
+            counterpart = self._counterpart_in((reference, candidate), 1, without)
+            judged = self._replayed(results, candidate, 1, counterpart, usual) if results else None
+            if judged is not None and judged.is_healthy:
+                return True
+        return False
+
     def _wider(self, difference: Difference, near: Sequence[Difference]) -> Iterator[tuple[Sequence[Difference], int]]:
         """Larger stretches around a difference: the differences, and how many pairs behind them."""
         if len(near) > 1:
@@ -156,12 +174,8 @@ class Stretches:
         results = list(self._same.results((reference, candidate), without))
         if not results:
             return None if self._same.are_used((reference, candidate)) else Judged(True, _NO_ERROR)
-        named = self._same.named_before((reference, candidate))
-        for side, parts, others in ((0, reference, candidate), (1, candidate, reference)):
-            made = {ref.storage for call in others for ref in call.outputs}
-
-            def anyhow(storage: int, side: int = side, made: set[int] = made) -> Pair | None:
-                return self._same.counterpart(side, storage, without, made, named[side].get(storage))
+        for side, parts in ((0, reference), (1, candidate)):
+            anyhow = self._counterpart_in((reference, candidate), side, without)
 
             def near(storage: int, anyhow: _Counterpart = anyhow) -> Pair | None:
                 found = anyhow(storage)
@@ -176,6 +190,14 @@ class Stretches:
             again = self._replayed(results, parts, side, near, usual)
             return again if again is not None and again.is_healthy else judged
         return None
+
+    def _counterpart_in(
+        self, stretches: tuple[Sequence[Call], Sequence[Call]], side: int, without: frozenset[int]
+    ) -> _Counterpart:
+        """The pair with a storage of one side that no call of the other side's stretch made."""
+        made = {ref.storage for call in stretches[1 - side] for ref in call.outputs}
+        named = self._same.named_before(stretches)[side]
+        return lambda storage: self._same.counterpart(side, storage, without, made, named.get(storage))
 
     def _replayed(
         self, results: Sequence[Pair], parts: Sequence[Call], side: int, counterpart: _Counterpart, usual: float

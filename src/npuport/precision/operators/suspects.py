@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import median
 
 from npuport.findings import Sentence, say
 from npuport.precision.operators.agreement import Agreement
 from npuport.precision.operators.alignment import Alignment, Difference, align, scalars
 from npuport.precision.operators.calls import Call, Step
+from npuport.precision.operators.causes import Causes
 from npuport.precision.operators.dtypes import other_dtypes
 from npuport.precision.operators.growth import Distances, suspects_without_replay
 from npuport.precision.operators.own_errors import UsualErrors, measures_of, noise_of, own_errors, replayed_pairs
@@ -78,12 +79,14 @@ def _compare_replaying(
     stretches = Stretches(alignment, reference, candidate, noise_of(replayed))
     dtypes = other_dtypes(alignment, reference, candidate)
     usual = UsualErrors(replayed)
+    own = list(own_errors(replayed, usual))
+    causes = Causes(stretches, candidate, replayed, own)
     found = [
-        *other_operators(alignment, agreement, stretches),
+        *other_operators(alignment, agreement, stretches, causes),
         *other_arguments(alignment, stretches.come_to_the_same),
         *dtypes.suspects,
         *other_sources(alignment, reference, candidate, distances.apart),
-        *own_errors(replayed, usual),
+        *own,
         *suspects_without_replay(alignment.pairs, distances, {one.call.index for one in replayed}),
     ]
     ratios = [one.candidate.relative / one.reference.relative for one in replayed if one.is_comparable]
@@ -136,11 +139,11 @@ def one_for_each_call(suspects: Sequence[Suspect]) -> list[Suspect]:
 
 
 def other_operators(
-    alignment: Alignment, agreement: Agreement, stretches: Stretches | None = None
+    alignment: Alignment, agreement: Agreement, stretches: Stretches | None = None, causes: Causes | None = None
 ) -> Iterator[Suspect]:
     """Calls that one run has and the other has not, if what they make differs: devices compose the same from other
     operators. The first such place leads to others: it is surest. Behind other random numbers nothing can be said
-    unless the stretch itself can be judged."""
+    unless the stretch itself can be judged. A call whose own error explains that a stretch is off comes before it."""
     for number, difference in enumerate(alignment.differences):
         place = (*difference.candidate, *difference.reference)[0]
         judged = stretches.judged(difference, agreement.usual(place)) if stretches is not None else None
@@ -159,6 +162,9 @@ def other_operators(
                 None,
                 judged is not None and judged.is_sure,
             )
+            cause = causes.of(difference, agreement.usual(place)) if causes and judged else None
+            if cause is not None:
+                yield replace(cause, score=score + 0.5)
 
 
 def _telling(difference: Difference, judged: Judged | None) -> Call:
