@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -42,8 +43,7 @@ def histograms_of(suspect: Suspect, alignment: Alignment, reference: Step, candi
     """The histograms of a suspect's first floating result; None if the other run has no such result."""
     import torch
 
-    pair = next((pair for pair in alignment.pairs if pair[1] is suspect.call), None)
-    refs = zip(pair[0].outputs, pair[1].outputs, strict=False) if pair is not None else ()
+    refs = _results(suspect, alignment)
     found = next(((a, b) for a, b in refs if a.shape == b.shape and _has_a_picture(a) and _has_a_picture(b)), None)
     if found is None or not (reference.has_tensors and candidate.has_tensors):
         return None
@@ -61,6 +61,24 @@ def histograms_of(suspect: Suspect, alignment: Alignment, reference: Step, candi
         _histogram(b, low, high),
         _histogram(difference, -widest, widest),
     )
+
+
+def _results(suspect: Suspect, alignment: Alignment) -> Iterator[tuple[TensorRef, TensorRef]]:
+    """What both runs have as results of a suspect; of a stretch of other operators what aligned calls use of it."""
+    for one, other in alignment.pairs:
+        if other is suspect.call:
+            yield from zip(one.outputs, other.outputs, strict=False)
+            return
+    stretch = next((one for one in alignment.differences if suspect.call in (*one.candidate, *one.reference)), None)
+    if stretch is None:
+        return
+    of_reference, of_candidate = (
+        {ref.storage for call in calls for ref in call.outputs} for calls in (stretch.reference, stretch.candidate)
+    )
+    for one, other in alignment.pairs:
+        for a, b in zip(one.inputs, other.inputs, strict=False):
+            if a.storage in of_reference and b.storage in of_candidate:
+                yield a, b
 
 
 def _has_a_picture(ref: TensorRef) -> bool:
