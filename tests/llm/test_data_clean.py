@@ -337,3 +337,11 @@ def test_the_next_command_can_be_pasted(tmp_path: Path, npuport: Npuport, capsys
     assert f"Next: npuport data dropped '{tmp_path / 'my texts'}'" in capsys.readouterr().out
     assert npuport("data", "clean", "--write-default", config) == 0
     assert f"npuport data clean '{config}'" in capsys.readouterr().out
+
+
+def test_an_array_is_no_file_of_broken_records(
+    tmp_path: Path, npuport: Npuport, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "a.json").write_text(json.dumps([{"text": EN}], indent=1), encoding="utf-8")
+    assert npuport("data", "clean", tmp_path / "a.json", "-o", tmp_path / "out", "--workers", 1) == 2
+    assert "a.json is one JSON array" in capsys.readouterr().err

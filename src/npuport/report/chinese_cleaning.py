@@ -120,6 +120,9 @@ CLEANING_SENTENCES = {
     "{path} is not UTF-8: {reason}.": "{path} 不是 UTF-8：{reason}。",
     "{path} is there already: choose another name.": "{path} 已存在：请换一个名称。",
     "{path}, line {line} is no JSON object.": "{path} 第 {line} 行不是 JSON 对象。",
+    "{path} is one JSON array, and a line for each record is needed: jq -c '.[]' FILE.json > FILE.jsonl": (
+        "{path} 是一个 JSON 数组，而这里需要每行一条记录：jq -c '.[]' FILE.json > FILE.jsonl"
+    ),
     "{path}: there is no such file, nor a folder with JSONL or Parquet files.": (
         "{path}：没有这样的文件，也没有含 JSONL 或 Parquet 文件的目录。"
     ),

@@ -102,9 +102,20 @@ def _of_file(path: Path, size: int) -> Iterator[Shard]:
     elif path.suffix in _COMPRESSED:
         yield Shard(str(path), 0, -1, total)
     else:
+        _refuse_array(path)
         for start in range(0, total, size):
             stop = min(start + size, total)
             yield Shard(str(path), start, stop, stop - start)
+
+
+def _refuse_array(path: Path) -> None:
+    """Each of its lines would be a broken record."""
+    with path.open("rb") as stream:
+        if path.suffix == ".json" and stream.read(64).lstrip().startswith(b"["):
+            raise UserError(
+                "{path} is one JSON array, and a line for each record is needed: jq -c '.[]' FILE.json > FILE.jsonl",
+                path=path,
+            )
 
 
 def _of_parquet(path: Path, size: int) -> Iterator[Shard]:
