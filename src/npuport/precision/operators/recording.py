@@ -111,11 +111,12 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]  # torch gives it no ty
         if facts.is_skipped or (self._awaited and facts.is_copy and self._ends_collective(args[0])):
             if not self._in_optimizer and _node() is None:
                 self._remember(_next_sequence() - 1)  # what its node does in the backward pass belongs here
-            return self._called(func, facts, args, kwargs)
+            return self._differentiated(func, args, kwargs) if facts.is_differentiated_inside else func(*args, **kwargs)
         module, phase, line = self._place()
         is_recorded = self._is_everything or self._scope.holds(facts.name, module, phase)
         given: Plain = (self._values(args), self._values(kwargs)) if is_recorded else ()
-        result = self._called(func, facts, args, kwargs)
+        is_inside = facts.is_differentiated_inside
+        result = self._differentiated(func, args, kwargs) if is_inside else func(*args, **kwargs)
         if type(result) is not torch.Tensor and communication.is_pretended(type(result)):
             return result
         written = facts.written_tensors(args, kwargs) if facts.written else []
@@ -146,10 +147,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]  # torch gives it no ty
         self._of_sequence.setdefault(_next_sequence() - 1, (module, line))
         return module, "forward" if node is None else "backward", line
 
-    def _called(self, func: Any, facts: _Facts, args: Any, kwargs: Any) -> Any:
-        """The result of an operator, with the graph that it has when nothing is recorded."""
-        if not facts.is_differentiated_inside:
-            return func(*args, **kwargs)
+    def _differentiated(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """The result of an operator that is differentiated inside, with the graph that it has without a mode."""
         first = _next_sequence()
         with differentiated_inside():
             result = func(*args, **kwargs)
