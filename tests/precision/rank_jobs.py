@@ -71,6 +71,30 @@ def whole(_: int, folder: Path) -> None:
     train(model(), batch(), folder)
 
 
+def encoders(rank: int, folder: Path) -> None:
+    net, examples = encoder()
+    train_with_adam(nn.parallel.DistributedDataParallel(net), examples[rank * 4 : rank * 4 + 4], folder)
+
+
+def encoder() -> tuple[nn.Module, torch.Tensor]:
+    """PyTorch's encoder, whose biases of keys have gradients that are nothing but rounding, and its batch."""
+    from clean_trainings import Encoder
+
+    torch.manual_seed(0)
+    return Encoder(), torch.randint(0, 32, (8, 9), generator=torch.Generator().manual_seed(1))
+
+
+def train_with_adam(net: nn.Module, tokens: torch.Tensor, folder: Path) -> None:
+    from npuport.precision import record
+
+    optimizer = torch.optim.AdamW(net.parameters(), lr=1e-3, foreach=False)
+    with record(folder, steps="0-1"):
+        for _ in range(2):
+            net(tokens).backward()
+            optimizer.step()
+            optimizer.zero_grad()
+
+
 def collectives(rank: int, folder: Path) -> None:
     """One of each kind; the results are not asked for before they are used."""
     from torch.distributed import _functional_collectives as functional

@@ -217,6 +217,17 @@ def test_data_parallel_ranks_are_the_whole_run(whole: Path, data_parallel: Path)
         assert comparison.floor < 1e-6
 
 
+def test_values_with_gradients_of_rounding_are_no_finding_and_others_are(tmp_path: Path) -> None:
+    rank_jobs.run(rank_jobs.encoders, tmp_path / "ranks")
+    rank_jobs.train_with_adam(*rank_jobs.encoder(), tmp_path / "whole")
+    for step in range(2):
+        assert with_whole(tmp_path / "whole", steps_of(tmp_path / "ranks", step), step).findings == ()
+    name = "layers.layers.0.self_attn.in_proj_bias"
+    wrong = drifted(steps_of(tmp_path / "ranks", 1), f"parameter module.{name}", whole=True, by=1.05)
+    (found,) = [one for one in with_whole(tmp_path / "whole", wrong, 1).findings if one.kind == "weight"]
+    assert (found.name, found.ranks, round(found.apart, 3)) == (name, (1,), 0.05)
+
+
 def with_loss(loss: float) -> Step:
     """A step of a model that gives its loss."""
     ref = TensorRef(0, "float32", (), (), 0)

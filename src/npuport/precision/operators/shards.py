@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import TYPE_CHECKING
 
 from npuport.findings import Sentence, say
-from npuport.precision.operators.agreement import ROUNDING, apart
+from npuport.precision.operators.agreement import ROUNDING, Distance, apart
 from npuport.precision.operators.calls import SHARD, ModuleCall, Step, TensorRef
 from npuport.precision.operators.renames import plain_path
+from npuport.precision.operators.sources import Gradients
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -27,6 +28,7 @@ _BACKWARD = 8.0  # how much further apart gradients may be than results of the f
 _FEW = 5  # tensors that tell what is usual
 _WEIGHTS = (1e-4, 2e-2)  # that weights may differ by in the first step, and later
 _NOTHING = 1e-4  # gradients smaller than the others by this factor are rounding, such as that of the bias of a key
+_SAME = "the same on all ranks"
 _PACKED = (1, 2, 3)  # matrices in one weight: gate and up, or query, key and value
 
 
@@ -72,8 +74,9 @@ def compare_with_whole(whole: Step, parts: Mapping[int, Step]) -> WholeCompariso
     usual_size = median(one.size for _, one in gradients) if gradients else 0.0
     gradients = [(name, one) for name, one in gradients if one.size > _NOTHING * usual_size]
     ranks = tuple(sorted(parts))
+    judged = list(_beyond_rounding(weights, whole, steps)) if whole.step else weights
     found = [
-        *_judged("weight", weights, ranks, [_WEIGHTS[min(whole.step, 1)]] * len(weights)),
+        *_judged("weight", judged, ranks, [_WEIGHTS[min(whole.step, 1)]] * len(weights)),
         *_judged("module", modules, ranks, _limits(modules, weights if whole.step else ())),
         *_judged("gradient", gradients, ranks, _limits_of_gradients(gradients, modules)),
     ]
@@ -92,6 +95,27 @@ def _judged(
                 "the ranks together ({layout}) are {apart} apart from the single device; {floor} is usual here",
                 layout=one.layout, apart=f"{one.apart:.2g}", floor=f"{limit / _TIMES:.0e}")  # fmt: skip
             yield ShardFinding(kind, name, wrong or ranks, one.apart, text)
+
+
+def _beyond_rounding(
+    weights: Sequence[tuple[str, _Joined]], whole: Step, parts: Sequence[Step]
+) -> Iterator[tuple[str, _Joined]]:
+    """The weights of a later step, whole ones without what gradients that are rounding, or turned signs, explain."""
+    gradients = [Gradients(whole, part, _distance_between(whole, part)) for part in parts]
+    of_whole, *of_parts = (_refs_of(step, "parameter ", first=True) for step in (whole, *parts))
+    for name, one in weights:
+        if one.layout == _SAME and one.apart > _WEIGHTS[1]:
+            by_rank = []
+            for known, refs, far in zip(gradients, of_parts, one.by_rank, strict=True):
+                left = known.apart(name, of_whole[name], refs[name], far)
+                by_rank.append(left if left > known.by_turned_signs(name, refs[name]) else 0.0)
+            yield name, replace(one, apart=max(by_rank), by_rank=tuple(by_rank))
+        else:
+            yield name, one
+
+
+def _distance_between(whole: Step, part: Step) -> Distance:
+    return lambda one, other: apart(whole.tensor(one).double(), part.tensor(other).double())
 
 
 def _limits(modules: Sequence[tuple[str, _Joined]], weights: Sequence[tuple[str, _Joined]]) -> list[float]:
@@ -196,7 +220,7 @@ def _joined(
     found = []
     if known[0].shape == ref.shape:
         by_rank = tuple(apart(truth, one) for one in tensors)
-        found.append(_Joined("the same on all ranks", max(by_rank), by_rank, size, rounding))
+        found.append(_Joined(_SAME, max(by_rank), by_rank, size, rounding))
         total = torch.stack(tensors).sum(0)
         found.append(_Joined("summands", apart(truth, total), (), size, rounding))
         if has_losses and not ref.shape:

@@ -52,7 +52,7 @@ def other_sources(
     differences.sort(key=lambda one: one[2].index)
     floating = [distance for distance, _, _, _, ref in differences if ref.dtype in ROUNDING and distance > 0]
     usual = median(floating) if len(floating) > 4 else 0.0
-    gradients = _Gradients(reference, candidate, distance_of) if candidate.step and differences else None
+    gradients = Gradients(reference, candidate, distance_of) if candidate.step and differences else None
     for number, (whole, rounding, call, one, ref) in enumerate(differences):
         distance, limit = whole, max(8 * usual, rounding, at_least(call))
         if ref.dtype in ROUNDING:
@@ -73,7 +73,7 @@ def other_sources(
             yield Suspect(call, "input", 800.0 - number * 1e-3, text)
 
 
-class _Gradients:
+class Gradients:
     """What the gradients of a later step tell of how far its parameters and states may be apart; nothing where they do
     not agree themselves."""
 

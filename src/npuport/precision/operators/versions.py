@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Mapping
+from itertools import islice
 
 from npuport.precision.operators.calls import SHARD, Step, TensorRef
 from npuport.precision.operators.renames import plain_path
@@ -15,6 +17,7 @@ class Versions:
     """The tensors of one name, one after another; those of both runs at one time are the same tensor."""
 
     def __init__(self, reference: Step, candidate: Step) -> None:
+        self._steps = reference, candidate
         self._of_names = _of_names(reference), _of_names(candidate)
 
     def last(self) -> list[tuple[TensorRef, TensorRef]]:
@@ -33,14 +36,24 @@ class Versions:
         return {pair[0].storage: pair for pair in pairs}, {pair[1].storage: pair for pair in pairs}
 
     def gradients(self) -> dict[str, tuple[TensorRef, TensorRef]]:
-        """The last gradient of each parameter that has one in both runs, by the parameter's path."""
+        """The last gradient of each parameter that has one in both runs, by its path, in views of one shape:
+        a sum over a batch may keep its dimensions, which a copy of it (DistributedDataParallel's) has not."""
         found = {}
         for name in filter(self._of_names[1].__contains__, self._of_names[0]):
             if (path := path_of(name, "gradient")) is not None:
                 one, other = (names[name][max(names[name])] for names in self._of_names)
                 if one.shape == other.shape:
                     found[path] = (one, other)
+                elif math.prod(one.shape) == math.prod(other.shape):
+                    views = ((a, b) for a in self._views(0, one) for b in self._views(1, other) if a.shape == b.shape)
+                    found.update((path, pair) for pair in islice(views, 1))
         return found
+
+    def _views(self, side: int, whole: TensorRef) -> list[TensorRef]:
+        """All of a tensor, as the calls of one run see it."""
+        refs = (ref for call in self._steps[side].calls for ref in (*call.inputs, *call.outputs))
+        size = math.prod(whole.shape)
+        return [ref for ref in dict.fromkeys(refs) if ref.storage == whole.storage and math.prod(ref.shape) == size]
 
     def _at(self, starts: tuple[float, float]) -> list[tuple[tuple[int, TensorRef], tuple[int, TensorRef]]]:
         found = []
