@@ -42,7 +42,7 @@ SPEAKING = (
     "guidance",
 )
 IN_TEMPLATE = re.compile(r"""\b(?:t|head)\((["'])(.+?)\1|\bcounted\([^"]*"([^"]+)"\)""")
-CALLS = {"translate", "say", "UserError", "InputError", "OutputError"}
+CALLS = {"translate", "say", "UserError", "InputError", "OutputError", "Refused"}
 MADE_ELSEWHERE = {"{message}.", "{problem}\n  {next_step}"}  # their words come from other packages
 
 
