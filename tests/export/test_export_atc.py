@@ -15,6 +15,7 @@ from npuport.export.atc import checking
 from npuport.export.atc.aipp import check_aipp
 from npuport.export.atc.checking import check_command
 from npuport.export.atc.command import AtcCommand, commands_in, written
+from npuport.export.onnx_graph import Graph
 from npuport.facts.atc import Setting
 from npuport.findings import Severity
 
@@ -40,8 +41,10 @@ def command(**options: str) -> AtcCommand:
     return AtcCommand({**VALID, **options})
 
 
-def judged(given: AtcCommand, *, graph: object = None, folder: Path = Path("nowhere")) -> list[tuple[str, str, str]]:
-    problems = check_command(given, graph, folder)  # type: ignore[arg-type]
+def judged(
+    given: AtcCommand, *, graph: Graph | None = None, folder: Path = Path("nowhere")
+) -> list[tuple[str, str, str]]:
+    problems = check_command(given, graph, folder)
     return [(one.severity.value, one.code, str(one.sentence)) for one in problems]
 
 

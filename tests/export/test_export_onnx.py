@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -59,11 +60,11 @@ def model_of(name: str) -> torch.nn.Module:
         return getattr(exported_networks, name)().eval()
 
 
-def flat(returned: object) -> list[torch.Tensor]:
+def flat(returned: Any) -> list[torch.Tensor]:
     if isinstance(returned, torch.Tensor):
         return [returned]
     values = returned.values() if isinstance(returned, dict) else returned
-    return [tensor for value in values for tensor in flat(value)]  # type: ignore[union-attr]
+    return [tensor for value in values for tensor in flat(value)]
 
 
 @pytest.mark.parametrize("name", NETWORKS)

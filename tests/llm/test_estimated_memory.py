@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -81,8 +81,8 @@ def measured(simulated: Simulated, folder: Path, kind: str, devices: int) -> dic
     return peaks
 
 
-def layout(recompute: Recompute, data: int) -> Layout:
-    return Layout(1, 1, data, 1, 1, 3 if data > 1 else 0, recompute, BATCH, 1)
+def layout(recompute: str, data: int) -> Layout:
+    return Layout(1, 1, data, 1, 1, 3 if data > 1 else 0, cast(Recompute, recompute), BATCH, 1)
 
 
 def test_training_of_a_whole_model(simulated: Simulated, tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ def test_training_of_a_whole_model(simulated: Simulated, tmp_path: Path) -> None
     for case, peak in measured(simulated, tmp_path, "plain", 1).items():
         name, recompute = case.split()
         model = model_from(tmp_path / name)
-        found = stage_memory(model, Job(1, 1, SEQUENCE, BATCH), layout(recompute, 1), alone, 0)  # type: ignore[arg-type]
+        found = stage_memory(model, Job(1, 1, SEQUENCE, BATCH), layout(recompute, 1), alone, 0)
         assert found.total == pytest.approx(peak, rel=0.1), (case, found)
 
 
@@ -103,6 +103,6 @@ def test_training_of_a_model_that_fsdp_divides(simulated: Simulated, tmp_path: P
         name, recompute = case.split()
         model = model_from(tmp_path / name)
         job = Job(1, 2, SEQUENCE, 2 * BATCH)
-        parts = dict(estimate(model, job, layout(recompute, 2), fsdp).parts)  # type: ignore[arg-type]
+        parts = dict(estimate(model, job, layout(recompute, 2), fsdp).parts)
         parts.pop("HCCL buffers")  # not the allocator's
         assert sum(parts.values()) == pytest.approx(peak, rel=0.1), (case, parts)

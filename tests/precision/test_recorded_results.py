@@ -12,6 +12,8 @@ torch = pytest.importorskip("torch")
 
 from npuport.precision.bisect.plan import Plan, Unit  # noqa: E402
 from npuport.precision.bisect.raising import Raising  # noqa: E402
+from npuport.precision.operators.apis import result_of  # noqa: E402
+from npuport.precision.operators.calls import Call  # noqa: E402
 from npuport.precision.operators.recording import Recorder  # noqa: E402
 from npuport.precision.preflight.training_facts import RandomCalls  # noqa: E402
 
@@ -51,6 +53,12 @@ def test_kernels_in_higher_precision_read_conjugate_views_as_such(tmp_path: Path
     with raising(tmp_path, "linalg_pinv"):
         found = torch.linalg.pinv(matrix)
     torch.testing.assert_close(found, torch.linalg.pinv(matrix.to(torch.complex128)).to(torch.complex64))
+
+
+def test_apis_called_alone_read_conjugate_views_as_such() -> None:
+    matrix = torch.randn(5, 3, dtype=torch.complex64, generator=torch.Generator().manual_seed(0))
+    call = Call(0, "Torch.pinverse.0", "", "forward", (matrix,), {}, None, "")
+    assert torch.equal(result_of(call, (matrix,), {}), torch.pinverse(matrix))
 
 
 @watched

@@ -134,7 +134,7 @@ def _fresh(value: Any, **where: Any) -> Any:
     return value.detach().clone().to(**where).requires_grad_(value.requires_grad)
 
 
-class _InDouble(TorchFunctionMode):  # type: ignore[misc]  # torch gives it no type
+class _InDouble(TorchFunctionMode):
     """Casts to a floating dtype give float64: what rounding does to the original is no part of the truth."""
 
     def __torch_function__(

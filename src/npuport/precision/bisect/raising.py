@@ -23,7 +23,7 @@ _NOTHING_COMPUTED = ("empty", "new_", "resize", "set_", "copy_", "_to_copy", "cl
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 
-class Raising(TorchDispatchMode):  # type: ignore[misc]  # torch gives it no type
+class Raising(TorchDispatchMode):
     """Computes the units of a plan in higher precision while it is entered, and notes which units there are.
 
     What such a call gives has the dtype and lies on the device as without.

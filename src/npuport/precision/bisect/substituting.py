@@ -19,7 +19,7 @@ from npuport.precision.operators.modules import Modules
 from npuport.precision.operators.renames import plain_path
 
 
-class _Replaced(torch.autograd.Function):  # type: ignore[misc]  # torch gives it no type
+class _Replaced(torch.autograd.Function):
     """Other values in place of a tensor; its gradient is that of these."""
 
     @staticmethod

@@ -12,6 +12,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from npuport.findings import say
 from npuport.precision.operators.calls import Call, references
 from npuport.precision.operators.execution import NotExecutableError, draws
+from npuport.precision.operators.unrecorded import called
 from npuport.precision.references.formulas import formula_of
 
 _HOMES: dict[str, Any] = {"Functional": torch.nn.functional, "Torch": torch, "Tensor": torch.Tensor}
@@ -78,10 +79,10 @@ def _gradients(
     return list(torch.autograd.grad(pairs[0][0], places, pairs[0][1]))
 
 
-class _NoDraws(TorchDispatchMode):  # type: ignore[misc]  # torch gives it no type
+class _NoDraws(TorchDispatchMode):
     """Refuses calls that draw random numbers."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if draws(func, args, kwargs or {}):
             raise NotExecutableError(say("random"))
-        return func(*args, **(kwargs or {}))
+        return called(func, args, kwargs or {})

@@ -41,7 +41,7 @@ _FORKS: list[None] = []
 os.register_at_fork(after_in_child=lambda: _FORKS.append(None))
 
 
-class Recorder(TorchDispatchMode):  # type: ignore[misc]  # torch gives it no type
+class Recorder(TorchDispatchMode):
     """Sees every operator call of a step while it is entered; ``take`` hands the step over and begins the next.
 
     Calls that only make views are not recorded: their results are told by the storage that they look into. Collectives

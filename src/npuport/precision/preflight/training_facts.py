@@ -189,7 +189,7 @@ def _accelerator() -> Any:
     return None
 
 
-class RandomCalls(TorchDispatchMode):  # type: ignore[misc]  # torch gives it no type
+class RandomCalls(TorchDispatchMode):
     """Counts the calls of operators that draw random numbers while it is entered."""
 
     def __init__(self) -> None:
