@@ -39,7 +39,7 @@ class Long(PipelineStep):
         super().__init__()
         self.folder = folder
 
-    def run(self, _: Any, rank: int = 0, **__: Any) -> None:
+    def run(self, _: Any, rank: int = 0, *__: Any) -> None:
         (self.folder / f"begun-{rank}").touch()
         time.sleep(60)
 
