@@ -261,7 +261,7 @@ def main() -> None:
     for wanted, name in ((options.kill, "killed"), (options.ray, "ray")):
         if wanted:
             config = pipeline(folder, name, "ray" if name == "ray" else "local")
-            where = clean_killed(config, folder / name) if name == "killed" else str(clean(config))
+            where = clean_killed(config, folder / name) if name == "killed" else f"{clean(config):.1f} s"
             print(
                 f"{name} ({where}): {'the same bytes' if same(folder / 'cleaned', folder / name) else 'NOT THE SAME'}"
             )

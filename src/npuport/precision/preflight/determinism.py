@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from npuport.after_import import after_import
 
@@ -98,17 +98,17 @@ def switch_dropout_off() -> None:
     RNNBase.__init__ = init
 
 
-def _hands_on(inner: object) -> object:
+def _hands_on(inner: Callable[..., object]) -> Callable[..., object]:
     import functools
 
-    @functools.wraps(inner)  # type: ignore[arg-type]
+    @functools.wraps(inner)
     def dropout(input: object, *_arguments: object, **_keywords: object) -> object:
         return input
 
     return dropout
 
 
-def _without_dropout(inner: object) -> object:
+def _without_dropout(inner: Callable[..., object]) -> Callable[..., object]:
     def scaled_dot_product_attention(
         query: object,
         key: object,
@@ -118,6 +118,6 @@ def _without_dropout(inner: object) -> object:
         is_causal: bool = False,
         **keywords: object,
     ) -> object:
-        return inner(query, key, value, attn_mask=attn_mask, is_causal=is_causal, **keywords)  # type: ignore[operator]
+        return inner(query, key, value, attn_mask=attn_mask, is_causal=is_causal, **keywords)
 
     return scaled_dot_product_attention

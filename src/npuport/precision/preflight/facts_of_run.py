@@ -192,15 +192,16 @@ def _claimed(folder: Path, rank: int) -> Path:
 @contextmanager
 def _parsed_arguments(seen: Callable[[dict[str, Any]], None]) -> Iterator[None]:
     """Hand over what argument parsers make of the command line, defaults included."""
-    inner = argparse.ArgumentParser.parse_known_args
+    parser: Any = argparse.ArgumentParser
+    inner = parser.parse_known_args
 
     def parse_known_args(self: argparse.ArgumentParser, *arguments: Any, **keywords: Any) -> Any:
         namespace, rest = inner(self, *arguments, **keywords)
         seen(dict(vars(namespace)))
         return namespace, rest
 
-    argparse.ArgumentParser.parse_known_args = parse_known_args  # type: ignore[method-assign]
+    parser.parse_known_args = parse_known_args
     try:
         yield
     finally:
-        argparse.ArgumentParser.parse_known_args = inner  # type: ignore[method-assign]
+        parser.parse_known_args = inner

@@ -36,7 +36,7 @@ class Measurer:
         self._sketches: list[torch.Tensor] = []
         self._signs: dict[torch.device, torch.Tensor] = {}
 
-    @torch.no_grad()  # type: ignore[untyped-decorator]
+    @torch.no_grad()
     def before(self) -> None:
         """What is known of gradients and weights before they are changed."""
         self._moving = [at for at, one in enumerate(self.parameters) if one.grad is not None and not one.grad.is_sparse]
@@ -45,7 +45,7 @@ class Measurer:
         self._known = [*_norms(gradients), *_norms([one.float() for one in self._weights])]
         self._sketches = [self._sketch(one) for one in gradients]
 
-    @torch.no_grad()  # type: ignore[untyped-decorator]
+    @torch.no_grad()
     def after(self, more: Sequence[torch.Tensor], checksums: bool) -> tuple[list[float], list[float], list[int]]:
         """(numbers of all parameters, ``more`` as numbers, checksums of the weights or none); the one synchronisation.
 
