@@ -62,6 +62,7 @@ class WordsOrPairs(WordTokenizer):
         folded = text.casefold()
         return (_ASCII_WORD if folded.isascii() else _PAIR).findall(folded)
 
+    # datatrove's class asks for these two; its measures of repetition take words alone.
     def sent_tokenize(self, text: str) -> list[str]:
         raise NotImplementedError
 
